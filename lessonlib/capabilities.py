@@ -1,0 +1,80 @@
+"""What each model accepts, as dated data: which parameters, how it is told to think, how much it reads and writes.
+
+The data is `data/models.json`, one entry per model family, each with the day on which it was checked and its source. A model
+that is not listed is *unknown*, which is not the same as "cannot": every field of `UNKNOWN` is None, and an encoder that
+meets None sends what was asked and lets the vendor decide.
+
+What this file does not do: no prices (see budget.py), no network, no guessing from a name that is not listed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import resources
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What one model family takes. None always means "not known".
+
+    family: the listed name. provider: who makes it. window, max_output: tokens. thinking: how it is told to think:
+    "effort" (OpenAI words), "adaptive" or "budget" (Anthropic), "level" or "budget" (Gemini), "none". efforts: the effort
+    words it takes. can_disable_thinking, forced_tool_choice, prefill, sampling (temperature and the like), tools,
+    parallel_calls, structured_output, images: whether it takes them. encoding: tiktoken's name of its vocabulary.
+    checked: the day on which this was checked (ISO date). source: where it stands.
+    """
+
+    family: str = ""
+    provider: str = ""
+    window: int | None = None
+    max_output: int | None = None
+    thinking: str | None = None
+    efforts: tuple[str, ...] | None = None
+    can_disable_thinking: bool | None = None
+    forced_tool_choice: bool | None = None
+    prefill: bool | None = None
+    sampling: bool | None = None
+    tools: bool | None = None
+    parallel_calls: bool | None = None
+    structured_output: bool | None = None
+    images: bool | None = None
+    encoding: str | None = None
+    checked: str | None = None
+    source: str | None = None
+
+
+UNKNOWN = Capabilities()
+
+
+def of(model: str | None) -> Capabilities:
+    """The capabilities of a model by the longest listed name that it is, or starts with at a boundary
+    (`gpt-6-astra-2026-08-01` is a `gpt-6-astra`); `UNKNOWN` if none fits. A path prefix (`models/`) is dropped."""
+    name = (model or "").rsplit("/", 1)[-1].lower()
+    for family, capabilities in _table():
+        if name == family or (name.startswith(family) and name[len(family)] in "-:@"):
+            return capabilities
+    return UNKNOWN
+
+
+@cache
+def _table() -> list[tuple[str, Capabilities]]:
+    data = json.loads(resources.files("lessonlib").joinpath("data/models.json").read_text(encoding="utf-8"))
+    known = {field.name for field in fields(Capabilities)}
+    rows = [(name, _row(name, {**data["defaults"].get(entry.get("provider"), {}), **entry}, known))
+            for name, entry in data["models"].items()]  # fmt: skip
+    return sorted(rows, key=lambda row: -len(row[0]))
+
+
+def _row(name: str, entry: dict[str, Any], known: set[str]) -> Capabilities:
+    values: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in entry.items() if key in known
+    }
+    return Capabilities(**{**values, "family": name})
+
+
+def names() -> list[str]:
+    """All listed model families, in the data's order of length."""
+    return [name for name, _ in _table()]

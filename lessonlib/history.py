@@ -1,0 +1,191 @@
+"""The rules that a conversation must keep, whichever vendor reads it: every call answered once, in the right place.
+
+Vendors differ in how loudly they complain, not in the rule: an Anthropic request whose tool results do not all stand
+first in the very next user message is refused; OpenAI refuses a call without output and an output without call; Gemini the
+same. So the encoders share this file. It *repairs* what can be put right without inventing anything (order of results,
+results spread over several messages, empty text, neighbours of the same role), and *refuses* what it cannot:
+
+* a result without its call, a call answered twice: InvalidRequest, with the place;
+* a whole call that nobody answered: InvalidRequest. `close_open_calls` is the deliberate way out, after an interruption.
+
+A call that can never be run (cut off or invalid, so `args` is None) and that has no answer is left out: the vendors would
+refuse it, and nothing was run.
+
+Sources: docs/wire/anthropic.md (placement), docs/wire/openai.md (replay), docs/wire/gemini.md (pairing by call_id).
+What this file does not do: it knows no vendor's JSON; each encoder says which repairs its vendor needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from lessonlib.errors import InvalidRequest
+from lessonlib.types import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+
+NOT_RUN = "This call was not run: the turn was interrupted before it."
+"""What `close_open_calls` answers for a call that nobody ran."""
+
+
+def arrange(
+    messages: Sequence[Message], wire: str, *, merge: bool, drop: Callable[[Part], bool] = lambda part: False
+) -> list[Message]:
+    """The conversation in the order that every vendor accepts, without the parts that `wire` cannot be sent.
+
+    merge: join neighbours of the same role into one message (Anthropic, Gemini's contents). drop: further parts that this
+    vendor refuses. A message of which nothing is left is left out. Raises InvalidRequest where repair would mean inventing.
+    """
+    arranged: list[Message] = []
+    open_calls: list[ToolCall] = []
+    turns = _turns(messages)
+    for (place, turn), answered in zip(turns, _answers_after(turns), strict=True):
+        if turn[0].role == "assistant":
+            _refuse_unanswered(open_calls, place)
+            kept = [_without_dead_calls(message, answered) for message in turn]
+            open_calls = [call for message in kept for call in message.tool_calls]
+        else:
+            kept = _results_first(turn, open_calls, place)
+            open_calls = []
+        for message in kept:
+            parts = [part for part in message.parts if not (stays_behind(part, wire) or drop(part))]
+            if parts:
+                arranged.append(message if len(parts) == len(message.parts) else Message(role=message.role, parts=parts))
+    _refuse_unanswered(open_calls, len(messages))
+    return _merged(arranged) if merge else arranged
+
+
+def stays_behind(part: Part, wire: str) -> bool:
+    """Whether `part` is not sent to `wire`: reasoning and opaque parts that are not its own or never became whole (they
+    are signed or encrypted for one vendor), and text that is empty (unless its own wire put something beside it)."""
+    match part:
+        case Reasoning() | Opaque():
+            return part.raw_for(wire) is None and not (part.inside and part.wire == wire)
+        case Text(text=""):
+            return part.raw_for(wire) is None
+        case _:
+            return False
+
+
+def close_open_calls(messages: Sequence[Message], text: str = NOT_RUN) -> list[Message]:
+    """The same conversation with an error result for every whole call that has none.
+
+    For histories that were interrupted: a cancelled tool loop, a crash, an assistant message that went on after its own
+    calls. Text that follows a call inside one assistant message becomes an assistant message of its own after the results,
+    which is the order in which it must have been meant. Nothing is removed.
+    """
+    closed: list[Message] = []
+    turns = _turns(messages)
+    for (_, turn), answered in zip(turns, _answers_after(turns), strict=True):
+        for message in turn:
+            closed += [message] if message.role == "user" else _closed(message, answered, text)
+    return closed
+
+
+def _closed(message: Message, answered: set[str], text: str) -> list[Message]:
+    """An assistant message, its results and its tail, if one of its calls is open; else the message alone."""
+    open_places = [
+        place
+        for place, part in enumerate(message.parts)
+        if isinstance(part, ToolCall) and part.args is not None and part.call_id not in answered
+    ]
+    if not open_places:
+        return [message]
+    cut = open_places[-1] + 1
+    calls = [call for call in message.tool_calls if call.args is not None and call.call_id not in answered]
+    results: list[Part] = [ToolResult(call_id=call.call_id, name=call.name, content=text, is_error=True) for call in calls]
+    closed = [Message(role="assistant", parts=message.parts[:cut]), Message(role="user", parts=results)]
+    tail = message.parts[cut:]
+    return [*closed, Message(role="assistant", parts=tail)] if tail else closed
+
+
+# ---------------------------------------------------------------- turns
+
+
+def _turns(messages: Iterable[Message]) -> list[tuple[int, list[Message]]]:
+    """Neighbours of the same role, with the number of the first message: what every vendor sees as one turn."""
+    turns: list[tuple[int, list[Message]]] = []
+    for number, message in enumerate(messages):
+        if turns and turns[-1][1][0].role == message.role:
+            turns[-1][1].append(message)
+        else:
+            turns.append((number, [message]))
+    return turns
+
+
+def _answers_after(turns: list[tuple[int, list[Message]]]) -> list[set[str]]:
+    """For each turn, the call ids that the turn right after it answers."""
+    answers = [{result.call_id for message in turn for result in message.tool_results} for _, turn in turns]
+    return [*answers[1:], set()] if answers else []
+
+
+def _refuse_unanswered(calls: Sequence[ToolCall], place: int) -> None:
+    if calls:
+        names = ", ".join(f"{call.name} ({call.call_id})" for call in calls)
+        raise InvalidRequest(
+            f"no result for {names} before message {place}: every call needs a ToolResult in the next user message; "
+            "lessonlib.history.close_open_calls(messages) answers the calls that nobody ran"
+        )
+
+
+# ---------------------------------------------------------------- repairs
+
+
+def _without_dead_calls(message: Message, answered: set[str]) -> Message:
+    kept = [
+        part
+        for part in message.parts
+        if not (isinstance(part, ToolCall) and part.args is None and part.call_id not in answered)
+    ]
+    return message if len(kept) == len(message.parts) else Message(role=message.role, parts=kept)
+
+
+def _results_first(turn: list[Message], calls: list[ToolCall], place: int) -> list[Message]:
+    """All results of the turn in its first message, first and in call order. The other parts stay where they were."""
+    results = [result for message in turn for result in message.tool_results]
+    if not results and not calls:
+        return turn
+    ordered: list[Part] = [*_in_call_order(results, calls, place)]
+    rest: list[list[Part]] = [[part for part in message.parts if not isinstance(part, ToolResult)] for message in turn]
+    rest[0] = ordered + rest[0]
+    return [Message(role="user", parts=parts) for parts in rest]
+
+
+def _in_call_order(results: list[ToolResult], calls: list[ToolCall], place: int) -> list[ToolResult]:
+    """One result per call. A provider that used one id twice gets its results in the order in which they stand."""
+    by_id: dict[str, list[ToolResult]] = {}
+    for result in results:
+        by_id.setdefault(result.call_id, []).append(result)
+    ordered: list[ToolResult] = []
+    unanswered: list[ToolCall] = []
+    for call in calls:
+        waiting = by_id.get(call.call_id)
+        if not waiting:
+            unanswered.append(call)
+            continue
+        result = waiting.pop(0)
+        ordered.append(result if result.name else result.model_copy(update={"name": call.name}))
+    _refuse_unanswered(unanswered, place)
+    _refuse_surplus(by_id, calls, place)
+    return ordered
+
+
+def _refuse_surplus(by_id: dict[str, list[ToolResult]], calls: list[ToolCall], place: int) -> None:
+    made = [call.call_id for call in calls]
+    for call_id in (call_id for call_id, left in by_id.items() if left):
+        if call_id in made:
+            raise InvalidRequest(f"message {place}: call {call_id!r} is answered twice")
+        raise InvalidRequest(
+            f"message {place}: a result for call {call_id!r}, but the assistant turn before it made no such call "
+            f"(it made: {', '.join(made) or 'none'})"
+        )
+
+
+def _merged(messages: Iterable[Message]) -> list[Message]:
+    return [
+        turn[0] if len(turn) == 1 else Message(role=turn[0].role, parts=[part for m in turn for part in m.parts])
+        for _, turn in _turns(messages)
+    ]
+
+
+def result_pieces(result: ToolResult) -> list[Text | Image]:
+    """The content of a result as a list of parts, whichever way it was written."""
+    return [Text(text=result.content)] if isinstance(result.content, str) else list(result.content)

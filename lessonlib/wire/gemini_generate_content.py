@@ -1,0 +1,5 @@
+from lessonlib.wire.base import WireFormat
+
+
+class GeminiGenerateContent(WireFormat):
+    name = "gemini-generate-content"

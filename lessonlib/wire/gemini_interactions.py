@@ -1,0 +1,5 @@
+from lessonlib.wire.base import WireFormat
+
+
+class GeminiInteractions(WireFormat):
+    name = "gemini-interactions"

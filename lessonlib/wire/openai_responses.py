@@ -1,0 +1,5 @@
+from lessonlib.wire.base import WireFormat
+
+
+class OpenAIResponses(WireFormat):
+    name = "openai-responses"
