@@ -1,0 +1,48 @@
+# Everything that the README names. Needs only Python (3.11 or newer), git and make; all else goes into .venv.
+# On Windows without make, the README gives the plain commands.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+JOBS   ?= auto
+
+.PHONY: lab lesson test check lint types tests notebooks clean
+
+lab: $(VENV)/.lab           ## set up and open JupyterLab on the first lesson
+	$(BIN)/jupyter lab --LabApp.news_url=None notebooks/00_start_here.ipynb
+
+lesson: $(VENV)/.lab        ## the same set-up, then run the first lesson without a screen and print what it shows
+	$(BIN)/python -m lessonlib.lab.headless notebooks/00_start_here.ipynb
+
+test: $(VENV)/.test check   ## set up and check everything: style, types, tests, notebooks
+
+check: lint types tests notebooks
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.test
+	$(BIN)/mypy
+
+tests: $(VENV)/.test
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile tests
+
+notebooks: $(VENV)/.test
+	$(BIN)/pytest -q -n $(JOBS) --dist loadfile -p no:warnings --timeout 300 --nbval --nbval-current-env \
+	    --nbval-sanitize-with testdata/nbval.cfg --nbval-cell-timeout 60 notebooks
+
+$(VENV)/bin/python $(VENV)/Scripts/python.exe:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.lab: pyproject.toml | $(BIN)/python$(if $(filter Windows_NT,$(OS)),.exe,)
+	$(BIN)/python -m pip install --quiet --editable ".[lab]"
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(BIN)/python$(if $(filter Windows_NT,$(OS)),.exe,)
+	$(BIN)/python -m pip install --quiet --editable ".[test,sdk]"
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
