@@ -116,20 +116,21 @@ class NotAStream(LessonError):
 
 
 class TransportError(LessonError):
-    """The connection failed. The HTTP library's own exception is the `__cause__`."""
+    """The connection failed. The HTTP library's own exception is the `__cause__`.
 
-    def __init__(self, message: str = "", *, retryable: bool = True, partial: Response | None = None) -> None:
-        super().__init__(message, retryable=retryable, partial=partial)
-
-
-class TransportTimeout(TransportError):
-    """A timeout passed. `phase` is "connect", "read", "write", "pool", "idle" or "total"."""
+    phase: "connect" (nothing was sent), "write", "pool" (no free connection), "read" (waiting for the answer, or within a
+    whole one), "idle" (within a stream), "total"; the last two of timeouts only.
+    """
 
     def __init__(
         self, message: str = "", *, phase: str = "read", retryable: bool = True, partial: Response | None = None
     ) -> None:
         super().__init__(message, retryable=retryable, partial=partial)
         self.phase = phase
+
+
+class TransportTimeout(TransportError):
+    """A timeout passed; `phase` says which."""
 
 
 class InvalidRequest(LessonError, ValueError):

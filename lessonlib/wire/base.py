@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from pydantic_core import from_json
 
@@ -128,7 +129,15 @@ def merge_extra(body: JSON, extra: Mapping[str, Any]) -> JSON:
 
 # ---------------------------------------------------------------- requests
 
-_SECRET_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie", "proxy-authorization"})
+_SECRET_WORDS = ("auth", "key", "token", "secret", "cookie", "password", "credential", "session")
+_PUBLIC_HEADERS = frozenset({"idempotency-key"})
+
+
+def is_secret_header(name: str) -> bool:
+    """Whether a header of this name may carry a key. Gateways invent names (`x-portkey-api-key`, `cf-aig-authorization`),
+    so the words in the name decide, not a list of names: masking one header too many costs nothing."""
+    lower = name.lower()
+    return lower not in _PUBLIC_HEADERS and any(word in lower for word in _SECRET_WORDS)
 
 
 @dataclass(slots=True)
@@ -150,7 +159,7 @@ class HTTPRequest:
 
     def safe_headers(self) -> dict[str, str]:
         """The headers with every secret masked, for showing."""
-        return {name: "***" if name.lower() in _SECRET_HEADERS else value for name, value in self.headers.items()}
+        return {name: "***" if is_secret_header(name) else value for name, value in self.headers.items()}
 
     def __repr__(self) -> str:
         return f"HTTPRequest({self.method} {self.url}, headers={self.safe_headers()}, body={_excerpt(repr(self.body), 200)})"
@@ -184,6 +193,15 @@ def first_env(*names: str) -> str | None:
     return None
 
 
+def _plain_url(base_url: str) -> str:
+    """The base URL without its last slash. A query or a password in it would be shown by every repr and log line, and the
+    path could not be appended to it. The message does not repeat the URL."""
+    parts = urlsplit(base_url.strip())
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        raise InvalidRequest("base_url takes scheme, host and path only; a key goes into api_key=, other headers into headers=")
+    return base_url.strip().rstrip("/")
+
+
 class WireFormat:
     """One vendor's HTTP API. Subclasses write `path`, `auth`, `body`, `decode`, `error_details` and `decoder`.
 
@@ -207,8 +225,8 @@ class WireFormat:
     ) -> None:
         key = api_key if api_key is not None else first_env(*self.key_variables)
         self.model = model
-        self.base_url = (base_url or first_env(*self.base_url_variables) or self.default_base_url).rstrip("/")
-        self.headers = dict(headers or {})
+        self.base_url = _plain_url(base_url or first_env(*self.base_url_variables) or self.default_base_url)
+        self.headers = {name.lower(): value for name, value in (headers or {}).items()}  # so that they replace ours
         self._key = Secret(key.strip()) if key and key.strip() else None
 
     def __repr__(self) -> str:
@@ -560,6 +578,7 @@ __all__ = [
     "error_object",
     "first_env",
     "function_call",
+    "is_secret_header",
     "merge_extra",
     "method_name",
     "parse_args",
