@@ -198,7 +198,7 @@ def _plain_url(base_url: str) -> str:
     path could not be appended to it. The message does not repeat the URL."""
     parts = urlsplit(base_url.strip())
     if parts.query or parts.fragment or "@" in parts.netloc:
-        raise InvalidRequest("base_url takes scheme, host and path only; a key goes into api_key=, other headers into headers=")
+        raise InvalidRequest("base_url is scheme, host and path only; a key goes into api_key=, anything else into headers=")
     return base_url.strip().rstrip("/")
 
 
@@ -485,11 +485,16 @@ class StreamDecoder:
                 ProtocolError(f"an event lacks a field or has one of the wrong type ({error!r}): {self._shown(data)}")
             ) from error
 
-    def close(self) -> Sequence[Event]:
-        """Call once at the clean end of the body. Raises IncompleteStream unless the protocol's own end has come."""
+    def close(self, stray: bytes = b"") -> Sequence[Event]:
+        """Call once at the clean end of the body. Raises IncompleteStream unless the protocol's own end has come.
+
+        stray: `SSEParser.stray`, the lines that were no field of the standard. If they hold an error object (a service that
+        forgot the `data:` before it), that error is raised: it says why the stream ended.
+        """
         if self.state in ("DONE", "FAILED"):
             return NOTHING
-        raise self._failed(IncompleteStream(f"the stream ended in state {self.state}, before {self.end_words()}"))
+        error = self._stray_error(stray)
+        raise self._failed(error or IncompleteStream(f"the stream ended in state {self.state}, before {self.end_words()}"))
 
     def result(self) -> Response:
         """The finished answer. Raises IncompleteStream if the stream is not done."""
@@ -539,6 +544,18 @@ class StreamDecoder:
             raise ProtocolError(f"event {kind!r} must not come in state {self.state}")
         self.ignored[kind] = self.ignored.get(kind, 0) + 1
         return NOTHING
+
+    def _stray_error(self, stray: bytes) -> APIError | None:
+        """The error that stands bare between the events: over all stray lines (pretty-printed) or on one of them."""
+        for text in (stray, *stray.splitlines()):
+            try:
+                payload = read_json(text)
+            except ValueError:
+                continue
+            outer = payload[0] if isinstance(payload, list) and payload else payload
+            if as_dict(outer).get("error"):
+                return self.wire.api_error(200, payload)
+        return None
 
     def _failed(self, error: LessonError) -> LessonError:
         if error.partial is None:
