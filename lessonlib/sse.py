@@ -7,8 +7,12 @@ JSON string is not a line end); a CRLF may be cut between two reads, and so may 
 never decoded piecemeal; a byte order mark at the start is skipped; at most one space after the colon is dropped; several
 `data` lines are joined by LF; an event without data is not dispatched; a line that starts with a colon is a comment.
 
-One deviation, on purpose: the standard drops an event that is still open when the body ends. Some servers forget the last
-blank line, so `close()` delivers such an event if its data is whole JSON or `[DONE]`; half a JSON is never delivered.
+Two things are ours, on purpose:
+
+* The standard drops an event that is still open when the body ends. Some servers forget the last blank line, so `close()`
+  delivers such an event if its data is whole JSON or `[DONE]`; half a JSON is never delivered.
+* The standard knows no limit. Here one event's data may have `max_event_bytes`, and so may any other line. What a stream
+  gives does not depend on how the network cut it: the events before the one that is too large are delivered first.
 
 What this file does not do: no JSON (data stays bytes, each wire's decoder parses it once), no network, no reconnecting, and
 no end-of-stream judgement: whether an answer is complete is for the decoder to say.
@@ -16,9 +20,8 @@ no end-of-stream judgement: whether an answer is complete is for the decoder to 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-
-from pydantic_core import from_json
 
 from lessonlib.errors import EventTooLarge
 
@@ -27,7 +30,10 @@ MAX_EVENT_BYTES = 10 * 1024 * 1024
 
 DONE = b"[DONE]"
 _BOM = b"\xef\xbb\xbf"
-_STRAY_BYTES = 4096
+_DATA = b"data: "
+_STRAY_BYTES = 16 * 1024
+_LONGEST_RETRY = 15  # digits: thousands of years in milliseconds; more would be no number of anyone's
+_NAMES_KEPT = 64
 
 
 @dataclass(slots=True)
@@ -54,116 +60,124 @@ class SSEParser:
         self.max_event_bytes = max_event_bytes
         self.retry: int | None = None
         self.stray = b""
-        self._pieces: list[bytes] = []  # the line that has begun but not ended
-        self._pieces_size = 0
+        self._line = bytearray()  # the line that has begun but not ended
         self._data: list[bytes] = []  # the data lines of the event that has begun but not ended
         self._data_size = 0
         self._event = ""
         self._id = ""
         self._after_cr = False  # the last read ended with CR: a LF at the start of the next one belongs to it
         self._start = True  # still waiting for the first three bytes, which may be a byte order mark
+        self._fault: EventTooLarge | None = None
+        self._names: dict[bytes, str] = {}  # `event:` lines seen: a stream has a handful, each thousands of times
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
-        """The events that `chunk` completed. Raises EventTooLarge when one event passes the limit."""
-        lines = self._lines(chunk)
+        """The events that `chunk` completed. Raises EventTooLarge when one event passes the limit: in this call if it has
+        no event to give, else in the next."""
+        if self._fault is not None:
+            raise self._fault
         events: list[ServerSentEvent] = []
-        for line in lines:
-            if line[:5] == b"data:":  # nearly every line; the rest is rare
-                value = line[6:] if line[5:6] == b" " else line[5:]
-                self._data.append(value)
-                self._data_size += len(value) + 1
-                if self._data_size > self.max_event_bytes:
-                    raise self._too_large()
-            elif line:
-                self._field(line)
-            elif self._data:
-                events.append(self._dispatch())
-            else:
-                self._event = ""
+        try:
+            self._read(self._lines(chunk), events)
+        except EventTooLarge as fault:
+            self._fault = fault
+            if not events:
+                raise
         return events
 
     def close(self) -> list[ServerSentEvent]:
         """The event that was still open at the clean end of the body, if its data is whole (the deviation above)."""
-        rest = b"".join(self._pieces)
-        self._pieces.clear()
-        if self._start and rest.startswith(_BOM):
-            rest = rest[3:]
-        events = self.feed(rest + b"\n") if rest else []
+        events = self.feed(b"\n" if self._line else b"")
         if self._data and _is_whole(b"\n".join(self._data)):
-            events.append(self._dispatch())
+            events += self.feed(b"\n")
         return events
 
     @property
     def pending(self) -> bytes:
         """What has been read of an event that is not complete, for reports (its beginning only)."""
-        return b"\n".join([*self._data, *self._pieces])[:_STRAY_BYTES]
+        return b"\n".join([*self._data, bytes(self._line[:_STRAY_BYTES])])[:_STRAY_BYTES]
 
     # ------------------------------------------------------------ lines
 
     def _lines(self, chunk: bytes) -> list[bytes]:
-        """The lines that `chunk` ended. A line without its end is kept in pieces, joined only once it ends."""
-        if self._start:
-            chunk = self._skip_bom(chunk)
-        if self._after_cr and chunk:
-            self._after_cr = False
-            if chunk[:1] == b"\n":
-                chunk = chunk[1:]
-        if b"\r" in chunk:
-            self._after_cr = chunk[-1:] == b"\r"
-            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        """The lines that `chunk` ended. A line without its end is collected; it becomes bytes once, when it ends."""
+        if self._start or self._after_cr or b"\r" in chunk:
+            chunk = self._with_line_feeds(chunk)
         lines = chunk.split(b"\n")
         tail = lines.pop()
-        if lines and self._pieces:
-            self._pieces.append(lines[0])
-            lines[0] = b"".join(self._pieces)
-            self._pieces.clear()
-            self._pieces_size = 0
-        if tail:
-            self._pieces.append(tail)
-            self._pieces_size += len(tail)
-            if self._pieces_size + (self._data_size if not lines else 0) > self.max_event_bytes:
-                raise self._too_large()
+        if lines and self._line:
+            self._line += lines[0]
+            lines[0] = bytes(self._line)
+            self._line.clear()
+        self._line += tail
         return lines
 
-    def _skip_bom(self, chunk: bytes) -> bytes:
+    def _with_line_feeds(self, chunk: bytes) -> bytes:
+        """`chunk` with every line end as LF, and without a byte order mark at the start of the stream."""
+        if self._start:
+            chunk = self._without_bom(chunk)
+        if self._after_cr and chunk:
+            self._after_cr = False
+            chunk = chunk.removeprefix(b"\n")
+        if b"\r" in chunk:
+            self._after_cr = chunk.endswith(b"\r")
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        return chunk
+
+    def _without_bom(self, chunk: bytes) -> bytes:
         """Holds back up to two bytes until it is clear whether the stream starts with a byte order mark."""
-        head = b"".join([*self._pieces, chunk])
-        self._pieces.clear()
-        self._pieces_size = 0
+        head = bytes(self._line) + chunk
+        self._line.clear()
         if len(head) < len(_BOM) and _BOM.startswith(head):
-            self._pieces.append(head)
-            self._pieces_size = len(head)
+            self._line += head
             return b""
         self._start = False
-        return head[3:] if head.startswith(_BOM) else head
+        return head.removeprefix(_BOM)
 
     # ------------------------------------------------------------ fields
 
+    def _read(self, lines: list[bytes], events: list[ServerSentEvent]) -> None:
+        """Adds to `events` those that `lines` complete. Nearly every event is one line of name and one of data; both are
+        handled here, in few steps, and the rest in `_field`."""
+        data, names = self._data, self._names
+        for line in lines:
+            if not line:
+                if data:
+                    whole = data[0] if len(data) == 1 else b"\n".join(data)
+                    events.append(ServerSentEvent(self._event or "message", whole, self._id))
+                    data.clear()
+                self._event = ""
+            elif line[:6] == _DATA and not data:
+                data.append(line[6:])
+                self._data_size = len(line) - 6
+                if self._data_size > self.max_event_bytes:
+                    raise self._too_large()
+            elif line in names:
+                self._event = names[line]
+            else:
+                self._field(line)
+        if len(self._line) > self.max_event_bytes + len(_DATA):  # it may become a line of data, so it gets the room of one
+            raise self._too_large()
+
     def _field(self, line: bytes) -> None:
-        """A line that is neither blank nor the common `data:` form."""
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
-        if name == b"event":
+        if name == b"data":
+            self._data_size = self._data_size + 1 + len(value) if self._data else len(value)
+            self._data.append(value)
+            if self._data_size > self.max_event_bytes:
+                raise self._too_large()
+        elif len(line) > self.max_event_bytes + len(_DATA):
+            raise self._too_large()
+        elif name == b"event":
             self._event = value.decode("utf-8", "replace")
-        elif name == b"data":  # the bare word, without a colon: an empty data line
-            self._data.append(b"")
-            self._data_size += 1
-        elif name == b"id":
-            if b"\0" not in value:
-                self._id = value.decode("utf-8", "replace")
-        elif name == b"retry":
-            if value.isdigit():
-                self.retry = int(value)
-        elif name and len(self.stray) < _STRAY_BYTES:  # an empty name is a comment
-            self.stray += line[:_STRAY_BYTES] + b"\n"
-
-    def _dispatch(self) -> ServerSentEvent:
-        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-        event = ServerSentEvent(self._event or "message", data, self._id)
-        self._data.clear()
-        self._data_size = 0
-        self._event = ""
-        return event
+            if len(self._names) < _NAMES_KEPT and len(line) < 100:
+                self._names[line] = self._event
+        elif name == b"id" and b"\0" not in value:
+            self._id = value.decode("utf-8", "replace")
+        elif name == b"retry" and value.isdigit() and len(value) <= _LONGEST_RETRY:
+            self.retry = int(value)
+        elif name not in (b"", b"id", b"retry"):  # an empty name is a comment
+            self.stray = (self.stray + line[:_STRAY_BYTES] + b"\n")[:_STRAY_BYTES]
 
     def _too_large(self) -> EventTooLarge:
         return EventTooLarge(
@@ -173,10 +187,11 @@ class SSEParser:
 
 
 def _is_whole(data: bytes) -> bool:
+    """Whether `data` can be the whole payload of an event: the end marker, or JSON to its last bracket."""
     if data.strip() == DONE:
         return True
     try:
-        from_json(data)
-    except ValueError:
+        json.loads(data.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
         return False
     return True

@@ -33,6 +33,7 @@ from urllib.parse import urlsplit
 from pydantic_core import from_json
 
 from lessonlib.errors import APIError, IncompleteStream, InvalidRequest, LessonError, ProtocolError
+from lessonlib.secrets import MASK, Secret, is_secret_header
 from lessonlib.sse import DONE, ServerSentEvent
 from lessonlib.types import JSON, Event, Part, Request, Response, StopReason, ToolCall, Usage
 
@@ -129,16 +130,6 @@ def merge_extra(body: JSON, extra: Mapping[str, Any]) -> JSON:
 
 # ---------------------------------------------------------------- requests
 
-_SECRET_WORDS = ("auth", "key", "token", "secret", "cookie", "password", "credential", "session")
-_PUBLIC_HEADERS = frozenset({"idempotency-key"})
-
-
-def is_secret_header(name: str) -> bool:
-    """Whether a header of this name may carry a key. Gateways invent names (`x-portkey-api-key`, `cf-aig-authorization`),
-    so the words in the name decide, not a list of names: masking one header too many costs nothing."""
-    lower = name.lower()
-    return lower not in _PUBLIC_HEADERS and any(word in lower for word in _SECRET_WORDS)
-
 
 @dataclass(slots=True)
 class HTTPRequest:
@@ -159,29 +150,10 @@ class HTTPRequest:
 
     def safe_headers(self) -> dict[str, str]:
         """The headers with every secret masked, for showing."""
-        return {name: "***" if is_secret_header(name) else value for name, value in self.headers.items()}
+        return {name: MASK if is_secret_header(name) else value for name, value in self.headers.items()}
 
     def __repr__(self) -> str:
         return f"HTTPRequest({self.method} {self.url}, headers={self.safe_headers()}, body={_excerpt(repr(self.body), 200)})"
-
-
-class Secret:
-    """An API key that no repr, str, format or pickle shows. `reveal()` is the one way to the text."""
-
-    __slots__ = ("_reveal",)
-
-    def __init__(self, text: str) -> None:
-        self._reveal: Callable[[], str] = lambda: text
-
-    def reveal(self) -> str:
-        """The key itself, for the header that carries it."""
-        return self._reveal()
-
-    def __repr__(self) -> str:
-        return "***"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("an API key is not pickled; set it again from the environment")
 
 
 def first_env(*names: str) -> str | None:
@@ -466,9 +438,14 @@ class StreamDecoder:
             return NOTHING
         data = sse.data
         try:
-            if data[:6] == DONE:
-                return NOTHING if self.done else self.on_done_marker()
-            payload = self._payload(data)
+            try:
+                payload = from_json(data, cache_strings="keys")
+            except ValueError:  # rare: the end marker, nothing at all, or what only the slower reader takes
+                if data.startswith(DONE):
+                    return NOTHING if self.done else self.on_done_marker()
+                if not data.strip():
+                    return NOTHING
+                payload = self._payload(sse)
             kind = self.kind(payload, sse)
             entry = row.get(kind)
             if entry is None:
@@ -529,11 +506,14 @@ class StreamDecoder:
 
     # ------------------------------------------------------------ inside
 
-    def _payload(self, data: bytes) -> Any:
+    def _payload(self, sse: ServerSentEvent) -> Any:
+        """The payload that the fast reader refused. A gateway that breaks down may send plain words as an `error` event."""
         try:
-            return read_json(data)
+            return read_json(sse.data)
         except ValueError as error:
-            raise ProtocolError(f"a data line is not JSON ({error}): {self._shown(data)}") from error
+            if sse.event == "error":
+                raise self.wire.api_error(200, {"error": {"message": self._shown(sse.data)}}) from error
+            raise ProtocolError(f"a data line is not JSON ({error}): {self._shown(sse.data)}") from error
 
     def _move(self, state: str) -> None:
         self.state = state
