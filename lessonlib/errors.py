@@ -31,7 +31,9 @@ class LessonError(Exception):
     retryable: asking again, unchanged, can help.
     retry_after: seconds that the server asked to wait, None if it did not say.
     partial: what had arrived, as a Response whose unfinished calls cannot be run; None if nothing had.
-    attempts: the errors of the attempts before this one, oldest first (filled by Retry).
+    attempts: the errors of the attempts before this one, oldest first (filled by Retry and Fallback).
+    retries: how often a Retry has asked again already; one further out takes it into account, so that two do not multiply.
+    run: when the error ended a tool loop, its ToolRun so far: nothing that was paid for is lost. Else None.
     """
 
     def __init__(
@@ -48,6 +50,8 @@ class LessonError(Exception):
         self.retry_after = retry_after
         self.partial = partial
         self.attempts: list[LessonError] = []
+        self.retries = 0
+        self.run: Any = None
 
 
 class APIError(LessonError):
@@ -152,7 +156,7 @@ class PromptTooLong(LessonError):
 
 
 class MaxSteps(LessonError):
-    """A tool loop reached its step limit. `run` is the ToolRun so far: nothing that was paid for is lost."""
+    """A tool loop reached its limit. `run` is the ToolRun so far; its `messages` can be sent again."""
 
     def __init__(self, message: str = "", *, run: Any = None, partial: Response | None = None) -> None:
         super().__init__(message, partial=partial)

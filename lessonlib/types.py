@@ -392,6 +392,7 @@ class Response(Record):
     id: the vendor's id, "" if there is none. model: as the vendor named it. provider: who answered ("anthropic").
     wire: the wire format's name. message: the assistant message, ready to be appended to the history.
     stop, raw_stop: why it ended, in our word and in the vendor's. usage: None if not reported.
+    retried: what attempts before this answer had used, as far as it is known (filled by Retry and Fallback); not in `usage`.
     raw: the whole response JSON (of a stream: the JSON that it folds into).
     """
 
@@ -403,6 +404,7 @@ class Response(Record):
     stop: StopReason
     raw_stop: str | None = None
     usage: Usage | None = None
+    retried: Usage | None = Field(default=None, repr=False)
     raw: JSON = Field(default_factory=dict, repr=False)
 
     @property
