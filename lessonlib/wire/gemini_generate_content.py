@@ -1,5 +1,866 @@
-from lessonlib.wire.base import WireFormat
+"""Gemini generateContent: two roles, each content a list of parts, and a stream without an end marker.
+
+    POST {base}/v1beta/models/{model}:generateContent              x-goog-api-key     docs/wire/gemini-generate-content.md
+    POST {base}/v1beta/models/{model}:streamGenerateContent?alt=sse
+
+What is peculiar to it: the model stands in the path; the system prompt is a field, not a role; a thought signature is a
+sibling of the part that it signs, and goes back on that very part; arguments come whole, as an object; the word for "I want
+a tool" is STOP, the same as for "I am done"; a call may have no id; output counts leave the thoughts out. Every event of a
+stream is a whole response object with the next few parts. Nothing marks the end: an answer is complete once a finish
+reason, or the reason why the prompt was blocked, has been seen.
+
+Exceptions to raw replay, each a small function below: text that is empty and unsigned stays behind (the API refuses it); a
+call whose arguments were unusable goes back with an object that says so; for Gemini 3 and later the first call of a step
+gets the documented skip value if it has no signature; and a continuation token is sent in place of the answer it came with.
+
+What this file does not do: Vertex AI's addresses and keys (its bodies are read), files, cached contents, the Live API. What
+a server-side tool did, code that ran, and pictures that the model made are opaque parts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mimetypes
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from lessonlib import capabilities
+from lessonlib.errors import IncompleteStream, InvalidRequest, ProtocolError
+from lessonlib.history import arrange, result_pieces
+from lessonlib.sse import ServerSentEvent
+from lessonlib.types import (
+    JSON,
+    ArgumentsDelta,
+    Done,
+    Event,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    PartDone,
+    Reasoning,
+    ReasoningDelta,
+    Request,
+    Response,
+    StopReason,
+    Text,
+    TextDelta,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)  # fmt: skip
+from lessonlib.wire.base import (
+    CUT,
+    NOTHING,
+    ErrorDetails,
+    Slot,
+    StreamDecoder,
+    Table,
+    WireFormat,
+    as_count,
+    as_dict,
+    as_list,
+    as_text,
+    compact,
+    cut_call,
+    error_object,
+    function_call,
+    word,
+)  # fmt: skip
+
+NAME = "gemini-generate-content"
+
+VERSION = "v1beta"
+"""The API version in the path. The reference and all its samples show v1beta, and the fields that this file sends (JSON
+Schema for tools and output, thinking levels, continuation tokens) appear there first; the official SDK has moved to v1."""
+
+STOP: Mapping[str, StopReason] = {
+    "STOP": StopReason.END,
+    "MAX_TOKENS": StopReason.LENGTH,
+    "CONTINUATION": StopReason.PAUSE,
+    **dict.fromkeys(
+        ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "MODEL_ARMOR", "IMAGE_SAFETY",
+         "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "ESCALATION", "PUP_LIMITED_DISABLED"),
+        StopReason.REFUSAL,
+    ),
+    # the enum's numbers, from servers that do not write its names; above 4 the two Google APIs number differently
+    "1": StopReason.END,
+    "2": StopReason.LENGTH,
+    "3": StopReason.REFUSAL,
+    "4": StopReason.REFUSAL,
+}  # fmt: skip
+"""Section 6. What is not listed is `other`: MALFORMED_FUNCTION_CALL above all, which must never pass for an empty answer."""
+
+STILL_RUNNING = (None, "", 0, "FINISH_REASON_UNSPECIFIED")
+
+SKIP_SIGNATURE = "skip_thought_signature_validator"
+"""The documented stand-in for a signature that this API never gave: a call made by another model, or lost on the way."""
+
+BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576, "max": 24576}
+"""Thinking budgets for effort words, on models (2.5) that take a budget only: Google's own table for its OpenAI endpoint."""
+
+CONTINUATION = "continuation"
+"""Kind of the opaque part that holds a continuation token."""
+
+STATUS_CODES = {"RESOURCE_EXHAUSTED": 429, "UNAVAILABLE": 503, "INTERNAL": 500, "UNKNOWN": 500, "DEADLINE_EXCEEDED": 504}
+"""HTTP statuses of the google.rpc words that a retry can help, for errors that come without a number."""
+
+RESPONSE_FIELDS = ("candidates", "promptFeedback", "prompt_feedback", "usageMetadata", "usage_metadata",
+                   "responseId", "response_id", "modelVersion", "model_version")  # fmt: skip
+
+NOT_DATA = frozenset({"thought", "thoughtSignature", "thought_signature", "partMetadata", "part_metadata", "videoMetadata",
+                      "video_metadata", "mediaResolution", "media_resolution"})  # fmt: skip
+"""Fields of a part that say something about its data, but are not the data."""
+
+NONE: tuple[Any, ...] = ()
 
 
 class GeminiGenerateContent(WireFormat):
-    name = "gemini-generate-content"
+    """The generateContent API of Gemini. `version` is the API version in the path. A model may be given as "models/x"."""
+
+    name: ClassVar[str] = NAME
+    provider: ClassVar[str] = "gemini"
+    key_variables: ClassVar[tuple[str, ...]] = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    base_url_variables: ClassVar[tuple[str, ...]] = ("GOOGLE_GEMINI_BASE_URL",)
+    default_base_url: ClassVar[str] = "https://generativelanguage.googleapis.com"
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        version: str = VERSION,
+    ) -> None:
+        super().__init__(model, api_key=api_key, base_url=base_url, headers=headers)
+        self.version = version
+
+    # ------------------------------------------------------------ encode
+
+    def path(self, model: str, stream: bool) -> str:
+        method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+        resource = model if "/" in model else f"models/{model}"
+        return f"/{self.version}/{quote(resource, safe='/@:')}:{method}"
+
+    def auth(self) -> dict[str, str]:
+        return {"x-goog-api-key": self._key.reveal()} if self._key is not None else {}
+
+    def body(self, request: Request, model: str, stream: bool) -> JSON:
+        messages, token = _without_continued(request.messages)
+        body: JSON = {"contents": encode_contents(messages, model)}
+        if request.system:
+            body["systemInstruction"] = {"parts": [{"text": request.system}]}
+        body |= _encode_tools(request)
+        generation = _encode_generation(request, capabilities.of(model))
+        if generation:
+            body["generationConfig"] = generation
+        if token:
+            body["continuationToken"] = token
+        return body
+
+    # ------------------------------------------------------------ decode
+
+    def decode(self, payload: Any) -> Response:
+        """A whole answer; also the JSON list of response objects that a stream without `alt=sse` is."""
+        if isinstance(payload, list) and not _is_error(payload):
+            return self._decode_list(payload)
+        if _is_error(payload):
+            raise self.api_error(200, payload)
+        answer = as_dict(payload)
+        if not any(key in answer for key in RESPONSE_FIELDS):
+            raise ProtocolError(f"not a generateContent response: none of its fields in {compact(payload)[:120]}")
+        return self.respond(answer, decode_parts(_content_parts(_candidate(answer)), _response_id(answer)))
+
+    def _decode_list(self, chunks: list[Any]) -> Response:
+        decoder = self.decoder()
+        for chunk in chunks:
+            decoder.feed(ServerSentEvent("message", json.dumps(chunk).encode("ascii")))
+        decoder.close()
+        return decoder.result()
+
+    def respond(self, answer: JSON, parts: Sequence[Part]) -> Response:
+        """The Response for a whole response object; `parts` are those of its first candidate."""
+        candidate = _candidate(answer)
+        stop, raw_stop = _stop(answer, candidate, parts)
+        token = as_text(get(candidate, "continuationToken"))
+        if stop is StopReason.PAUSE and token:
+            parts = [*parts, Opaque(kind=CONTINUATION, wire=NAME, raw={"continuationToken": token})]
+        return Response(
+            id=_response_id(answer),
+            model=as_text(get(answer, "modelVersion")),
+            provider=self.provider,
+            wire=NAME,
+            message=Message(role="assistant", parts=list(parts)),
+            stop=stop,
+            raw_stop=raw_stop,
+            usage=decode_usage(get(answer, "usageMetadata")),
+            raw=answer,
+        )
+
+    def decoder(self) -> StreamDecoder:
+        return GenerateContentDecoder(self)
+
+    @classmethod
+    def recognises(cls, payload: Any) -> int:
+        if isinstance(payload, list):
+            return cls.recognises(payload[0]) if payload and isinstance(payload[0], dict) else 0
+        answer = as_dict(payload)
+        if isinstance(answer.get("candidates"), list) or isinstance(get(answer, "promptFeedback"), dict):
+            return 2
+        if isinstance(get(answer, "usageMetadata"), dict):
+            return 2
+        error = answer.get("error")
+        # google.rpc: a number and a word in capitals; Interactions' errors have a word in small letters as their code
+        is_rpc = isinstance(error, dict) and isinstance(error.get("code"), int) and as_text(error.get("status")).isupper()
+        return 2 if is_rpc else 0
+
+    # ------------------------------------------------------------ errors
+
+    def error_details(self, status: int, payload: Any) -> ErrorDetails:
+        """Section 8. A 429 for a quota per day stays one until the day is over, whatever wait it names."""
+        error = error_object(payload)
+        details = [as_dict(detail) for detail in as_list(error.get("details"))]
+        rpc_word = word(error.get("status"))
+        code = as_count(error.get("code")) or STATUS_CODES.get(rpc_word or "", 0)
+        http = status if status != 200 else code
+        reasons = [word(detail.get("reason")) for detail in details]
+        return ErrorDetails(
+            message=as_text(error.get("message")),
+            type=rpc_word or word(error.get("code")),
+            code=next((reason for reason in reasons if reason), None) or word(error.get("code")),
+            retryable=(http in (408, 429) or (http >= 500 and http != 501)) and not _is_daily_quota(details),
+            retry_after=_retry_delay(details),
+        )
+
+
+# ---------------------------------------------------------------- both spellings
+
+
+@cache
+def _snake(name: str) -> str:
+    return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
+
+
+def get(value: Mapping[str, Any], name: str) -> Any:
+    """The field `name` (camelCase), also where it is spelled in snake_case: the API writes the first and reads both, and
+    what proxies and SDKs have stored comes in either."""
+    found = value.get(name)
+    return value.get(_snake(name)) if found is None else found
+
+
+# ---------------------------------------------------------------- encode: one function per thing
+
+
+def encode_contents(messages: Sequence[Message], model: str) -> list[JSON]:
+    """The `contents` list: roles user and model, neighbours merged, results first, signatures where they were."""
+    arranged = arrange(messages, NAME, merge=True, drop=_is_left_out)
+    calls = {call.call_id: call for message in arranged for call in message.tool_calls}
+    contents = [
+        {
+            "role": "model" if message.role == "assistant" else "user",
+            "parts": _pictures_after_results(message.parts, calls, model),
+        }
+        for message in arranged
+    ]
+    return _with_skip_values(contents) if _generation(model) >= 3 else contents
+
+
+def encode_part(part: Part, calls: Mapping[str, ToolCall]) -> JSON:
+    """One part. Own parts go back as they came; foreign ones are rebuilt."""
+    raw = part.raw_for(NAME)
+    if isinstance(part, ToolCall) and part.args is None:
+        return _encode_unusable(part, raw)
+    if raw is not None:
+        return raw
+    match part:
+        case Text():
+            return {"text": part.text}
+        case Image():
+            return _encode_image(part)
+        case ToolCall():
+            return {"functionCall": {"id": part.call_id, "name": part.name, "args": part.args}}
+        case ToolResult():
+            return {"functionResponse": _encode_result(part, calls)}
+        case _:
+            raise InvalidRequest(f"a {part.type} part without its own JSON cannot be sent to {NAME}")
+
+
+def _encode_unusable(call: ToolCall, raw: JSON | None) -> JSON:
+    """Arguments must be an object here, so a call that had none goes back with one that shows what there was."""
+    part = raw or {}
+    sent = get(part, "functionCall") or {"id": call.call_id, "name": call.name}
+    siblings = {key: value for key, value in part.items() if key not in ("functionCall", "function_call")}
+    return {"functionCall": {**sent, "args": {"INVALID_JSON": call.raw_args}}, **siblings}
+
+
+def _encode_result(result: ToolResult, calls: Mapping[str, ToolCall]) -> JSON:
+    """Section 3.3. `output` and `error` are the keys that the API knows; the id goes back only if the call has one."""
+    encoded: JSON = {"name": result.name, "response": {"error" if result.is_error else "output": result.text}}
+    call = calls.get(result.call_id)
+    raw = call.raw_for(NAME) if call else None
+    call_id = get(get(raw, "functionCall"), "id") if raw else result.call_id
+    return {"id": call_id, **encoded} if call_id else encoded
+
+
+def _pictures_after_results(parts: Sequence[Part], calls: Mapping[str, ToolCall], model: str) -> list[JSON]:
+    """The parts of one content. Pictures in results stand inside the functionResponse from Gemini 3 on; earlier models
+    get them behind the last result, because a part between two results would break up the pairs."""
+    results: list[JSON] = []
+    pictures: list[JSON] = []
+    rest: list[JSON] = []
+    for part in parts:
+        if part.inside:
+            continue
+        encoded = encode_part(part, calls)
+        if not isinstance(part, ToolResult):
+            rest.append(encoded)
+            continue
+        results.append(encoded)
+        images = [_encode_image(piece) for piece in result_pieces(part) if isinstance(piece, Image)]
+        if images and _generation(model) >= 3:
+            encoded["functionResponse"]["parts"] = images
+        else:
+            pictures += images
+    return [*results, *pictures, *rest]
+
+
+def _encode_image(image: Image) -> JSON:
+    if image.data is not None:
+        return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
+    kind = image.media_type or mimetypes.guess_type(str(image.url).partition("?")[0])[0]
+    return {"fileData": {"mimeType": kind, "fileUri": image.url} if kind else {"fileUri": image.url}}
+
+
+def _encode_tools(request: Request) -> JSON:
+    if not request.tools:
+        return {}
+    fields: JSON = {"tools": [{"functionDeclarations": [_encode_tool(tool) for tool in request.tools]}]}
+    choice = request.tool_choice
+    if choice is None:
+        return fields
+    mode = {"auto": "AUTO", "none": "NONE"}.get(choice, "ANY")
+    config: JSON = {"mode": mode}
+    if choice not in ("auto", "none", "required"):
+        config["allowedFunctionNames"] = [choice]
+    return {**fields, "toolConfig": {"functionCallingConfig": config}}
+
+
+def _encode_tool(tool: Tool) -> JSON:
+    encoded: JSON = {"name": tool.name}
+    if tool.description:
+        encoded["description"] = tool.description
+    schema = tool.schema_for_function()
+    if any(value for key, value in schema.items() if key not in ("type", "title", "description")):
+        encoded["parametersJsonSchema"] = schema  # a tool without parameters is declared without a schema
+    return encoded
+
+
+def _encode_generation(request: Request, able: capabilities.Capabilities) -> JSON:
+    config: JSON = {}
+    if request.max_tokens is not None:
+        config["maxOutputTokens"] = request.max_tokens
+    if request.stop:
+        config["stopSequences"] = request.stop
+    if request.reasoning is not None:
+        config["thinkingConfig"] = _encode_reasoning(request.reasoning, able)
+    if request.output_schema is not None:
+        config["responseMimeType"] = "application/json"
+        config["responseJsonSchema"] = request.output_schema
+    return config
+
+
+def _encode_reasoning(asked: str | int, able: capabilities.Capabilities) -> JSON:
+    """Section 2.3: Gemini 3 takes a level (and still accepts a budget), Gemini 2.5 a budget only."""
+    if asked == "none":
+        if able.thinking == "level":
+            raise InvalidRequest(f'{able.family} always thinks; leave reasoning unset or use a low level (reasoning="low")')
+        return {"thinkingBudget": 0}
+    if isinstance(asked, int):
+        return {"thinkingBudget": asked, "includeThoughts": True}
+    if able.thinking == "budget":
+        if asked not in BUDGETS:
+            raise InvalidRequest(f"reasoning {asked!r} is neither a number of tokens nor one of {', '.join(BUDGETS)}")
+        return {"thinkingBudget": BUDGETS[asked], "includeThoughts": True}
+    return {"thinkingLevel": asked, "includeThoughts": True}
+
+
+# ---------------------------------------------------------------- encode: the exceptions to raw replay
+
+
+def _is_left_out(part: Part) -> bool:
+    """Empty text without a signature, which the API refuses, and tokens of continuations that are over."""
+    if isinstance(part, Opaque):
+        return part.kind == CONTINUATION
+    return isinstance(part, Text) and not part.text and not _signature(part.raw or {})
+
+
+def _signature(part: JSON) -> str:
+    return as_text(get(part, "thoughtSignature"))
+
+
+def _without_continued(messages: Sequence[Message]) -> tuple[Sequence[Message], str]:
+    """Section 7: to go on after CONTINUATION the *same* contents are sent again, with the token and without the answer."""
+    last = messages[-1] if messages else None
+    if last is None or last.role != "assistant" or not last.parts:
+        return messages, ""
+    token = as_text((last.parts[-1].raw_for(NAME) or {}).get("continuationToken"))
+    return (messages[:-1], token) if token else (messages, "")
+
+
+def _generation(model: str) -> int:
+    """The 3 of gemini-3.1-pro. An alias without a number (gemini-flash-latest) follows the newest; 0 for other names."""
+    name = model.rsplit("/", 1)[-1].lower()
+    if not name.startswith("gemini"):
+        return 0
+    number = re.match(r"gemini-(\d+)", name)
+    return int(number[1]) if number else 99
+
+
+def _with_skip_values(contents: list[JSON]) -> list[JSON]:
+    """Section 4.3: in the current turn, the first call of each step must be signed. One that is not gets the skip value;
+    its siblings, which are never signed, stay as they are, and no signature is ever copied or overwritten."""
+    starts = [
+        place
+        for place, content in enumerate(contents)
+        if content["role"] == "user" and any(get(part, "functionResponse") is None for part in content["parts"])
+    ]
+    for content in contents[starts[-1] if starts else 0 :]:
+        if content["role"] == "model":
+            _sign_first_call(content["parts"])
+    return contents
+
+
+def _sign_first_call(parts: list[JSON]) -> None:
+    for place, part in enumerate(parts):
+        if get(part, "functionCall") is not None:
+            if not _signature(part):
+                parts[place] = {**part, "thoughtSignature": SKIP_SIGNATURE}
+            return
+
+
+# ---------------------------------------------------------------- decode: one function per thing
+
+
+def decode_parts(raws: Sequence[Any], response_id: str) -> list[Part]:
+    """The parts of one content. An empty part, or empty text that carries nothing else, is none."""
+    parts: list[Part] = []
+    calls = 0
+    for raw in raws:
+        if _is_nothing(raw):
+            continue
+        part = decode_part(raw, response_id, calls)
+        calls += isinstance(part, ToolCall)
+        parts.append(part)
+    return parts
+
+
+def _is_nothing(raw: JSON) -> bool:
+    return not raw or raw in ({"text": ""}, {"text": "", "thought": True}, {"text": "", "thought": False})
+
+
+def decode_part(raw: JSON, response_id: str, ordinal: int) -> Part:
+    """The part for one whole part of a content; `ordinal` counts the calls before it."""
+    call = get(raw, "functionCall")
+    if isinstance(call, dict):
+        return decode_call(raw, call, response_id, ordinal)
+    text = raw.get("text")
+    if isinstance(text, str):
+        return Reasoning(text=text, wire=NAME, raw=raw) if raw.get("thought") else Text(text=text, wire=NAME, raw=raw)
+    kind = next((key for key in raw if key not in NOT_DATA), None)
+    if kind is None:  # a signature alone, of thinking that is not shown
+        return Reasoning(wire=NAME, raw=raw)
+    return Opaque(kind=kind, wire=NAME, raw=raw)
+
+
+def decode_call(raw: JSON, call: JSON, response_id: str, ordinal: int) -> Part:
+    name, args = as_text(call.get("name")), call.get("args")
+    args = {} if args is None else args
+    call_id = word(call.get("id")) or made_up_id(response_id, ordinal, name, args)
+    if not name:
+        return ToolCall(
+            call_id=call_id, name="", raw_args=compact(args), args_error="the call has no name", wire=NAME, raw=raw
+        )
+    return function_call(call_id, name, args if isinstance(args, dict) else compact(args), wire=NAME, raw=raw)
+
+
+def made_up_id(response_id: str, ordinal: int, name: str, args: Any) -> str:
+    """An id for a call that came without one. It pairs call and result in the history and is never sent back here. It is
+    made from what the call is, so that the stream and the whole answer, read twice, give the same."""
+    seed = json.dumps([response_id, ordinal, name, args])
+    return "call_" + hashlib.sha256(seed.encode("ascii")).hexdigest()[:16]
+
+
+def _candidate(answer: JSON) -> JSON:
+    """The candidate that is the answer: number 0. Further ones stay in `Response.raw`."""
+    candidates = [as_dict(candidate) for candidate in as_list(answer.get("candidates"))]
+    return next((candidate for candidate in candidates if not candidate.get("index")), candidates[0] if candidates else {})
+
+
+def _content_parts(candidate: JSON) -> list[JSON]:
+    return [as_dict(part) for part in as_list(as_dict(candidate.get("content")).get("parts"))]
+
+
+def _response_id(answer: JSON) -> str:
+    return as_text(get(answer, "responseId"))
+
+
+def _finish_reason(answer: JSON) -> Any:
+    """Why candidate 0 ended; None while it goes on."""
+    for candidate in answer.get("candidates") or NONE:
+        if not candidate.get("index"):
+            reason = candidate.get("finishReason") or candidate.get("finish_reason")
+            return None if reason in STILL_RUNNING else reason
+    return None
+
+
+def _block_reason(answer: JSON) -> str | None:
+    return word(get(as_dict(get(answer, "promptFeedback")), "blockReason"))
+
+
+def _stop(answer: JSON, candidate: JSON, parts: Sequence[Part]) -> tuple[StopReason, str | None]:
+    """Section 6. STOP ends a call, too; where only the prompt has a reason, it is the prompt that was refused."""
+    reason = word(get(candidate, "finishReason"))
+    blocked = _block_reason(answer)
+    if reason is None and blocked:
+        return StopReason.REFUSAL, blocked
+    stop = STOP.get(reason or "", StopReason.OTHER)
+    if stop is StopReason.END and any(isinstance(part, ToolCall) for part in parts):
+        stop = StopReason.TOOL_USE
+    return stop, reason
+
+
+def decode_usage(usage: Any) -> Usage | None:
+    """Section 5: candidates and thoughts are disjoint, so all output is their sum. A count of zero is left out on the wire
+    (protobuf), as is one that is not known, so a missing count stays None."""
+    if not isinstance(usage, dict):
+        return None
+    shown = as_count(get(usage, "candidatesTokenCount"))
+    thought = as_count(get(usage, "thoughtsTokenCount"))
+    return Usage(
+        input_tokens=as_count(get(usage, "promptTokenCount")),
+        output_tokens=None if shown is None and thought is None else (shown or 0) + (thought or 0),
+        cached_tokens=as_count(get(usage, "cachedContentTokenCount")),
+        reasoning_tokens=thought,
+        raw=usage,
+    )
+
+
+# ---------------------------------------------------------------- errors
+
+
+def _is_error(payload: Any) -> bool:
+    inner = payload[0] if isinstance(payload, list) and payload else payload
+    return isinstance(inner, dict) and bool(inner.get("error"))
+
+
+def _is_daily_quota(details: Sequence[JSON]) -> bool:
+    """Whether a quota per day is spent: named in QuotaFailure's violations, or in ErrorInfo's metadata."""
+    quotas = [
+        as_text(get(as_dict(violation), "quotaId")) for detail in details for violation in as_list(detail.get("violations"))
+    ]
+    quotas += [as_text(as_dict(detail.get("metadata")).get("quota_limit")) for detail in details]
+    return any("PerDay" in quota for quota in quotas)
+
+
+def _retry_delay(details: Sequence[JSON]) -> float | None:
+    """Seconds by google.rpc.RetryInfo: `"retryDelay": "58s"`, with a fraction if need be."""
+    for detail in details:
+        if as_text(detail.get("@type")).endswith("google.rpc.RetryInfo"):
+            delay = re.fullmatch(r"(\d+(?:\.\d+)?)s", as_text(get(detail, "retryDelay")))
+            return float(delay[1]) if delay else None
+    return None
+
+
+# ---------------------------------------------------------------- the stream
+
+
+class GenerateContentDecoder(StreamDecoder):
+    """Response objects, each with the next parts; the last value of every other field counts.
+
+    Section 7. Text and thoughts come in pieces: neighbours of the same kind are joined, unless one of them carries
+    anything besides its text (a signature). Calls come whole, except Vertex AI's `partialArgs`. A finish reason does not
+    forbid more parts (some servers repeat it on every chunk), so the answer is finished by `close`.
+    """
+
+    TABLE: ClassVar[Table] = {
+        "WAIT": {"chunk": "OPEN", "finish": "ENDING", "blocked": "ENDING", "error": "FAILED"},
+        "OPEN": {"chunk": "OPEN", "finish": "ENDING", "blocked": "ENDING", "error": "FAILED"},
+        "ENDING": {"chunk": "ENDING", "finish": "ENDING", "blocked": "ENDING", "error": "FAILED"},
+    }
+
+    def __init__(self, wire: GeminiGenerateContent) -> None:
+        super().__init__(wire)
+        self._wire = wire
+        self._answer: JSON = {}  # the last value of every top-level field
+        self._usage: JSON | None = None
+        self._candidate: JSON = {}  # the same for the fields of candidate 0
+        self._finish: Any = None
+        self._others: dict[int, JSON] = {}
+        self._parts: list[Part] = []
+        self._calls = 0
+        self._text: Slot | None = None  # the text or thought that may go on
+        self._is_thought = False
+        self._call: PartialCall | None = None  # Vertex AI: the call whose arguments are still coming
+
+    def kind(self, payload: Any, sse: ServerSentEvent) -> str:
+        if not isinstance(payload, dict) or payload.get("error"):
+            return "error" if _is_error(payload) else "unknown"
+        candidates = payload.get("candidates")
+        if candidates:
+            for candidate in candidates:
+                if "finishReason" in candidate or "finish_reason" in candidate:
+                    return "chunk" if _finish_reason(payload) is None else "finish"
+            return "chunk"
+        if _block_reason(payload):
+            return "blocked"
+        return "chunk" if any(key in payload for key in RESPONSE_FIELDS) else "unknown"
+
+    def end_words(self) -> str:
+        return "a finish reason"
+
+    def close(self, stray: bytes = b"") -> Sequence[Event]:
+        if self.state == "ENDING" and self._stray_error(stray) is None:
+            return self._end()
+        return super().close(stray)
+
+    def on_done_marker(self) -> Sequence[Event]:
+        """Not of this protocol, but some gateways add it; it is no success by itself."""
+        return self._end() if self.state == "ENDING" else super().on_done_marker()
+
+    def _end(self) -> Sequence[Event]:
+        events = [*self._end_text(), *self._end_call(whole=False)]
+        self._response = self.build(finished=True)
+        self._move("DONE")
+        return [*events, Done(self._response)]
+
+    # ------------------------------------------------------------ response objects
+
+    def _on_chunk(self, payload: JSON) -> Sequence[Event]:
+        self._answer |= payload
+        usage = payload.get("usageMetadata") or payload.get("usage_metadata")
+        if usage and (usage.get("totalTokenCount") or get(usage, "promptTokenCount")):  # Vertex AI sends some without counts
+            self._usage = usage
+        events: list[Event] = []
+        for candidate in payload.get("candidates") or NONE:
+            if candidate.get("index"):
+                self._fold_other(candidate)
+            else:
+                self._candidate |= candidate
+                content = candidate.get("content")
+                if content:
+                    self._fold(content.get("parts") or NONE, events)
+        return events
+
+    _on_blocked = _on_chunk
+
+    def _on_finish(self, payload: JSON) -> Sequence[Event]:
+        self._finish = _finish_reason(payload)
+        return self._on_chunk(payload)
+
+    def _on_error(self, payload: JSON) -> Sequence[Event]:
+        raise self.wire.api_error(200, payload)
+
+    def _fold(self, parts: Sequence[JSON], events: list[Event]) -> None:
+        """Text and thoughts that carry nothing else are increments of what is open; everything else is a whole part."""
+        for part in parts:
+            text = part.get("text")
+            thought = "thought" in part
+            if text is None or len(part) != 1 + thought:
+                self._add_part(part, events)
+            elif text:
+                thought = bool(thought and part["thought"])
+                slot = self._text
+                if slot is None or self._is_thought != thought:
+                    slot = self._begin_text(thought, events)
+                slot.pieces.append(text)
+                events.append(ReasoningDelta(slot.index, text) if thought else TextDelta(slot.index, text))
+
+    def _fold_other(self, candidate: JSON) -> None:
+        """A further candidate is only kept: its parts one after another, the last value of its other fields."""
+        index = candidate["index"]
+        kept = self._others.setdefault(index, {"content": {"role": "model", "parts": []}})
+        kept["content"]["parts"].extend(_content_parts(candidate))
+        kept |= {key: value for key, value in candidate.items() if key != "content"}
+
+    # ------------------------------------------------------------ parts
+
+    def _begin_text(self, thought: bool, events: list[Event]) -> Slot:
+        events += self._end_text()
+        self._is_thought = thought
+        slot = self._text = Slot(len(self._parts), {"text": "", "thought": True} if thought else {"text": ""})
+        return slot
+
+    def _end_text(self) -> Sequence[Event]:
+        slot, self._text = self._text, None
+        if slot is None:
+            return NOTHING
+        return (self._put({**slot.raw, "text": slot.text()}),)
+
+    def _add_part(self, part: JSON, events: list[Event]) -> None:
+        if not part:
+            return
+        call = get(part, "functionCall")
+        if isinstance(call, dict) and (self._call is not None or any(key in call for key in PIECES)):
+            events += self._add_piece(part, call)
+            return
+        events += self._end_text()
+        index = len(self._parts)
+        done = self._put(part)
+        match done.part:
+            case ToolCall(call_id=call_id, raw_args=arguments) if arguments:
+                events.append(ArgumentsDelta(index, call_id, arguments))
+            case Text(text=text) if text:
+                events.append(TextDelta(index, text))
+            case Reasoning(text=text) if text:
+                events.append(ReasoningDelta(index, text))
+        events.append(done)
+
+    def _put(self, raw: JSON) -> PartDone:
+        return self._put_part(decode_part(raw, _response_id(self._answer), self._calls))
+
+    def _put_part(self, part: Part) -> PartDone:
+        self._calls += isinstance(part, ToolCall)
+        self._parts.append(part)
+        return PartDone(len(self._parts) - 1, part)
+
+    # ------------------------------------------------------------ Vertex AI: calls in pieces
+
+    def _add_piece(self, part: JSON, call: JSON) -> Sequence[Event]:
+        """The first piece has the name, the others only partialArgs; the last one does not promise another."""
+        events: list[Event] = [*self._end_text()]
+        if call.get("name"):
+            events += self._end_call(whole=False)
+        if self._call is None:
+            self._call = PartialCall()
+        self._call.add(part, call)
+        if not get(call, "willContinue"):
+            events += self._end_call(whole=True)
+        return events
+
+    def _end_call(self, *, whole: bool) -> Sequence[Event]:
+        call, self._call = self._call, None
+        if call is None:
+            return NOTHING
+        done = self._put_part(call.part(_response_id(self._answer), self._calls, whole=whole))
+        match done.part:
+            case ToolCall(call_id=call_id, raw_args=arguments):
+                return (ArgumentsDelta(done.index, call_id, arguments), done)
+            case _:
+                return (done,)
+
+    # ------------------------------------------------------------ the answer
+
+    def build(self, *, finished: bool) -> Response:
+        if not self._answer:
+            raise IncompleteStream("nothing has arrived")
+        parts = [*self._parts, *self._unfinished()]
+        return self._wire.respond(self._folded(parts), parts)
+
+    def _unfinished(self) -> list[Part]:
+        """What has begun but not ended. Its text may be shown; a call can never be run, and nothing of it is replayed."""
+        parts: list[Part] = []
+        if self._text is not None:
+            kind = Reasoning if self._is_thought else Text
+            parts.append(kind(text=self._text.text(), wire=NAME))
+        if self._call is not None:
+            parts.append(self._call.part(_response_id(self._answer), self._calls, whole=False))
+        return parts
+
+    def _folded(self, parts: Sequence[Part]) -> JSON:
+        """The response object that is not streamed, with the same content."""
+        answer = dict(self._answer)
+        if self._candidate:
+            raws = [part.raw for part in parts if part.raw is not None]
+            first = {**self._candidate, "content": {"role": "model", "parts": raws}}
+            if self._finish is not None:
+                first["finishReason"] = self._finish
+            answer["candidates"] = [first, *(other for _, other in sorted(self._others.items()))]
+        if self._usage is not None:
+            answer["usageMetadata"] = self._usage
+        return answer
+
+
+# ---------------------------------------------------------------- Vertex AI: arguments in pieces
+
+PIECES = ("partialArgs", "partial_args", "willContinue", "will_continue")
+VALUES = ("numberValue", "boolValue", "number_value", "bool_value", "nullValue", "null_value")
+
+
+@dataclass(slots=True)
+class PartialCall:
+    """A call whose arguments arrive one JSON path at a time (RFC 9535): `{"jsonPath": "$.a[0].b", "stringValue": "x"}`.
+
+    Section 7.2. A string may come in several pieces under the same path: they are kept in a list and joined once.
+    """
+
+    raw: JSON = field(default_factory=dict)  # the part without the pieces: name, id, and siblings such as the signature
+    values: dict[str, Any] = field(default_factory=dict)  # by path, in the order in which the paths came
+
+    def add(self, part: JSON, call: JSON) -> None:
+        sent = {key: value for key, value in call.items() if key not in PIECES}
+        siblings = {key: value for key, value in part.items() if key not in ("functionCall", "function_call")}
+        self.raw = {**self.raw, "functionCall": {**self.raw.get("functionCall", {}), **sent}, **siblings}
+        for piece in get(call, "partialArgs") or NONE:
+            path, text = get(piece, "jsonPath"), get(piece, "stringValue")
+            if text is not None:
+                self.values.setdefault(path, []).append(text)
+            for key in VALUES:
+                if key in piece:
+                    self.values[path] = None if key.startswith("null") else piece[key]
+
+    def part(self, response_id: str, ordinal: int, *, whole: bool) -> Part:
+        """The call. One whose last piece never came, or whose pieces contradict each other, cannot be run."""
+        call = self.raw["functionCall"]
+        values = {path: "".join(value) if isinstance(value, list) else value for path, value in self.values.items()}
+        try:
+            args, problem = assemble(values, as_dict(call.get("args"))), None if whole else CUT
+        except ValueError as error:
+            args, problem = values, f"the pieces of the arguments do not fit together: {error}"
+        if problem is None:
+            return decode_part({**self.raw, "functionCall": {**call, "args": args}}, response_id, ordinal)
+        name = as_text(call.get("name"))
+        call_id = word(call.get("id")) or made_up_id(response_id, ordinal, name, args)
+        return cut_call(call_id, name, compact(args), wire=NAME, why=problem)
+
+
+_STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d+)\]|\['(.*?)'\]|\["(.*?)"\]""")
+
+
+def assemble(values: Mapping[str, Any], start: JSON) -> JSON:
+    """The object that these values by JSON path describe, laid over `start`. Raises ValueError where they contradict."""
+    arguments: JSON = json.loads(json.dumps(start))
+    for path, value in values.items():
+        steps = _steps(path)
+        place: Any = arguments
+        for step, following in pairwise(steps):
+            place = _enter(place, step, [] if isinstance(following, int) else {}, path)
+        if _enter(place, steps[-1], value, path) is not value:
+            raise ValueError(f"{path!r} does not fit what came before")
+    return arguments
+
+
+def _steps(path: str) -> list[str | int]:
+    """`$.a[0].b` -> ["a", 0, "b"]."""
+    steps = [int(index) if index else name or quoted or double for name, index, quoted, double in _STEP.findall(path)]
+    if not steps or "$" + "".join(match[0] for match in _STEP.finditer(path)) != path:
+        raise ValueError(f"{path!r} is not a path that can be read")
+    return steps
+
+
+def _enter(place: Any, step: str | int, new: Any, path: str) -> Any:
+    """What stands at `step` in `place`; `new` is put there if nothing does."""
+    if isinstance(step, str) and isinstance(place, dict):
+        return place.setdefault(step, new)
+    if isinstance(step, int) and isinstance(place, list) and step <= len(place):
+        if step == len(place):
+            place.append(new)
+        return place[step]
+    raise ValueError(f"{path!r} does not fit what came before")
