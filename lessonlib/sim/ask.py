@@ -1,0 +1,68 @@
+"""A vendor's request in neutral words: what the scripted model gets to see.
+
+Each frontend reads its own vendor's JSON into an `Ask`, strictly and without the client's encoders, so that a mistake of an
+encoder is a mistake here too. The parts are those of `lessonlib.types`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lessonlib.types import JSON, Message, Text, Tool, ToolCall, ToolResult
+
+
+@dataclass(slots=True)
+class Ask:
+    """One request. `thinks`: the model will reason. `kept_reasoning`: the reasoning of the running tool turn was sent back
+    (or there was none); without it the model thinks it all again. `paused`: the last message is a paused turn of its own."""
+
+    wire: str
+    model: str
+    messages: list[Message]
+    system: str = ""
+    tools: list[Tool] = field(default_factory=list)
+    tool_choice: str | None = None
+    parallel: bool = True
+    max_tokens: int | None = None
+    thinks: bool = False
+    summary: bool = True
+    stop: list[str] = field(default_factory=list)
+    output_schema: JSON | None = None
+    stream: bool = False
+    kept_reasoning: bool = True
+    paused: bool = False
+
+    @property
+    def prompt(self) -> str:
+        """The last thing that the person wrote: the text of the last user message that has any."""
+        for message in reversed(self.messages):
+            if message.role == "user" and message.text.strip():
+                return message.text
+        return ""
+
+    @property
+    def results(self) -> list[tuple[ToolCall | None, ToolResult]]:
+        """The tool results that have just arrived, with the calls that they answer."""
+        last = self.messages[-1] if self.messages else None
+        if last is None or last.role != "user" or not last.tool_results:
+            return []
+        calls = {call.call_id: call for message in self.messages for call in message.tool_calls}
+        return [(calls.get(result.call_id), result) for result in last.tool_results]
+
+    def tool(self, name: str) -> Tool | None:
+        """The offered tool of that name."""
+        return next((tool for tool in self.tools if tool.name == name), None)
+
+    @property
+    def plain_text(self) -> str:
+        """All text of the conversation, for counting."""
+        words = [self.system]
+        for message in self.messages:
+            for part in message.parts:
+                if isinstance(part, Text):
+                    words.append(part.text)
+                elif isinstance(part, ToolCall):
+                    words.append(f"{part.name} {part.raw_args}")
+                elif isinstance(part, ToolResult):
+                    words.append(part.text)
+        return "\n".join(word for word in words if word)

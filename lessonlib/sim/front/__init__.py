@@ -1,0 +1,13 @@
+"""The simulator's frontends, one per wire format, and the way from a path to its frontend."""
+
+from __future__ import annotations
+
+from lessonlib.sim.front.anthropic_messages import AnthropicMessagesFront
+from lessonlib.sim.front.base import Front
+
+FRONTS: tuple[Front, ...] = (AnthropicMessagesFront(),)
+
+
+def route(method: str, path: str) -> Front | None:
+    """The frontend that serves this path, None if nobody does."""
+    return next((front for front in FRONTS if front.serves(method, path)), None)
