@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib import resources
 from typing import Any
 
 
@@ -61,6 +60,8 @@ def of(model: str | None) -> Capabilities:
 
 @cache
 def _table() -> list[tuple[str, Capabilities]]:
+    from importlib import resources  # here, not above: it is a tenth of this package's import time
+
     data = json.loads(resources.files("lessonlib").joinpath("data/models.json").read_text(encoding="utf-8"))
     known = {field.name for field in fields(Capabilities)}
     rows = [(name, _row(name, {**data["defaults"].get(entry.get("provider"), {}), **entry}, known))

@@ -20,9 +20,10 @@ from __future__ import annotations
 import base64
 import json
 import mimetypes
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -36,18 +37,20 @@ class Record(BaseModel):
     """Base of all stored types: frozen, no unknown fields, and a JSON round trip that loses nothing.
 
     pydantic's own JSON reader and writer refuse two things that models really send: lone surrogates (half of an emoji,
-    as `"\\ud83d"`) and, by default, NaN. Where they refuse, the standard library's `json` takes over.
+    as `"\\ud83d"`) and deep nesting. Where they refuse, the standard library's `json` takes over. Validators are built at
+    first use, not at import.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants", defer_build=True)
 
     def model_dump_json(self, **options: Any) -> str:
         """JSON text of this record. Takes pydantic's options."""
         try:
             return super().model_dump_json(**options)
-        except ValueError:  # a lone surrogate has no UTF-8 form; as an ASCII escape it survives
+        except ValueError:
             indent = options.pop("indent", None)
-            return json.dumps(self.model_dump(**options), indent=indent)
+            value = self.model_dump(**options) if options else self
+            return json.dumps(value, default=_fields_of, indent=indent)  # a lone surrogate survives as an ASCII escape
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
@@ -57,11 +60,15 @@ class Record(BaseModel):
         except ValueError:
             try:
                 value = json.loads(json_data)
-            except ValueError:
+            except (ValueError, RecursionError):
                 value = None
             if value is None:
                 raise
             return cls.model_validate(value, **options)
+
+
+def _fields_of(record: Record) -> JSON:
+    return {name: getattr(record, name) for name in type(record).model_fields}
 
 
 # ---------------------------------------------------------------- parts of a message
@@ -74,15 +81,26 @@ class PartBase(Record):
     raw: the part's JSON exactly as that wire format sent it.
     inside: the part stands inside the same wire item as the part before it (a picture in a text step); that earlier
         part's `raw` carries both, so a replay to the same wire sends nothing for this one.
+    service: who answered, where one wire format is spoken by many ("deepseek"): what one of them signed or added is not
+        sent to another. None where the wire format has one vendor.
     """
 
     wire: str | None = None
+    service: str | None = Field(default=None, repr=False)
     raw: JSON | None = Field(default=None, repr=False)
     inside: bool = Field(default=False, repr=False)
 
     def raw_for(self, wire: str) -> JSON | None:
         """The raw JSON if this part may be replayed as it is to the wire format `wire`, else None."""
         return self.raw if self.wire == wire else None
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, with some fields changed. An edited part is no longer what the vendor sent, so it loses its `raw` (which
+        would be replayed instead of the edit), unless the update brings one."""
+        edited = any(name not in ("wire", "service", "raw", "inside") for name in update or ())
+        if edited and "raw" not in (update or ()):
+            update = {**(update or {}), "raw": None}
+        return super().model_copy(update=update, deep=deep)
 
 
 class Text(PartBase):
@@ -104,6 +122,8 @@ class Image(PartBase):
     def _one_source(self) -> Self:
         if (self.data is None) == (self.url is None):
             raise ValueError("an Image needs exactly one of data (base64) and url")
+        if self.data is not None and self.data.startswith("data:"):
+            raise ValueError("that is a data URL: pass it as url=, or only what stands behind its comma as data=")
         if self.data is not None and not self.media_type:
             raise ValueError('an Image with data needs its media_type, for example "image/png"')
         return self
@@ -169,8 +189,18 @@ class ToolResult(PartBase):
     type: Literal["tool_result"] = "tool_result"
     call_id: str
     name: str = ""
-    content: str | list[Text | Image] = ""
+    content: str | list[Annotated[Text | Image, Field(discriminator="type")]] = ""
     is_error: bool = False
+
+    @field_validator("content", mode="before")
+    @classmethod
+    def _is_text_or_parts(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return value
+        if isinstance(value, (list, tuple)):
+            return list(_as_parts(value))
+        kind = type(value).__name__
+        raise ValueError(f"a result is text or a list of Text and Image; a {kind} goes in as json.dumps(value)")
 
     @property
     def text(self) -> str:
@@ -198,6 +228,27 @@ class Message(Record):
 
     role: Literal["user", "assistant"]
     parts: list[Part]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _explain(cls, value: Any) -> Any:
+        """Other libraries' messages get an answer that says what to write here."""
+        if not isinstance(value, dict):
+            return value
+        if (hint := _ROLE_HINTS.get(str(value.get("role")))) is not None:
+            raise ValueError(hint)
+        if "content" in value and "parts" not in value:
+            raise ValueError('a Message has `parts`, not `content`: write Message.user("...") or Message.assistant("...")')
+        parts = value.get("parts")
+        return {**value, "parts": list(_as_parts(parts))} if isinstance(parts, (list, tuple)) else value
+
+    @model_validator(mode="after")
+    def _parts_fit_the_role(self) -> Self:
+        wrong = ToolResult if self.role == "assistant" else (ToolCall, Reasoning)
+        for part in self.parts:
+            if isinstance(part, wrong):
+                raise ValueError(f"a {type(part).__name__} does not belong into a message of the {self.role}")
+        return self
 
     @classmethod
     def user(cls, *content: str | Part) -> Message:
@@ -230,12 +281,22 @@ class Message(Record):
         return [part for part in self.parts if isinstance(part, ToolResult)]
 
 
+_ROLE_HINTS = {
+    "system": "there is no system role: the system prompt goes into Request(system=...)",
+    "developer": "there is no developer role: the system prompt goes into Request(system=...)",
+    "tool": "there is no tool role: write Message.user(ToolResult(call_id=..., content=...))",
+    "model": 'the role is "assistant", not "model"',
+}
+
+
 def _as_parts(content: Iterable[str | Part]) -> Iterator[Part]:
     for piece in content:
         yield Text(text=piece) if isinstance(piece, str) else piece
 
 
-_HISTORY: TypeAdapter[list[Message]] = TypeAdapter(list[Message])
+@cache
+def _history() -> TypeAdapter[list[Message]]:
+    return TypeAdapter(list[Message])
 
 
 def dump_history(messages: Iterable[Message]) -> str:
@@ -244,8 +305,12 @@ def dump_history(messages: Iterable[Message]) -> str:
 
 
 def load_history(text: str | bytes) -> list[Message]:
-    """The conversation that `dump_history` wrote. Raises pydantic.ValidationError (a ValueError) where it is not one."""
-    return _HISTORY.validate_python(json.loads(text))
+    """The conversation that `dump_history` wrote. Raises ValueError where it is not one (what does not fit is a
+    pydantic.ValidationError, which names the place)."""
+    try:
+        return _history().validate_python(json.loads(text))
+    except RecursionError:
+        raise ValueError("JSON nested too deeply") from None
 
 
 # ---------------------------------------------------------------- a request
@@ -319,7 +384,9 @@ class Request(Record):
     @field_validator("messages", mode="before")
     @classmethod
     def _text_is_a_message(cls, value: Any) -> Any:
-        return [Message.user(value)] if isinstance(value, str) else value
+        if isinstance(value, str):
+            return [Message.user(value)]
+        return [value] if isinstance(value, Message) else value
 
     @field_validator("output_schema", mode="before")
     @classmethod

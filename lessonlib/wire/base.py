@@ -26,7 +26,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -331,6 +330,8 @@ def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time
     seconds = _finite(text)
     if seconds is not None:
         return seconds
+    from email.utils import parsedate_to_datetime  # rare, and slow to import
+
     try:
         when = parsedate_to_datetime(text)
     except (TypeError, ValueError, IndexError):
