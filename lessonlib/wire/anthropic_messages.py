@@ -179,7 +179,7 @@ class AnthropicMessages(WireFormat):
         if kind == "message" and "content" in message:
             return 2
         if kind == "error" and "error" in message:  # the body of an HTTP error, or the event of a broken stream
-            return 2 if "request_id" in message else 1
+            return 2 if "request_id" in message or not as_dict(message["error"]).keys() & {"code", "param"} else 1
         if kind == "ping":
             return 1
         return 2 if kind == "message_start" or kind in MessagesDecoder.TABLE["OPEN"] else 0
