@@ -15,7 +15,8 @@ MASK = "***"
 
 _WORDS = ("auth", "key", "token", "secret", "cookie", "password", "credential", "session")
 _PUBLIC = frozenset({"idempotency-key"})
-_SHORTEST = 6  # blotting out anything shorter would eat words
+SHORTEST = 6
+"""Blotting out anything shorter would eat words."""
 
 
 class Secret:
@@ -51,7 +52,7 @@ def secrets_in(headers: Mapping[str, str]) -> list[Secret]:
     """The secret values among `headers`, with and without their scheme word ("Bearer"), the longest first."""
     values = {value for name, value in headers.items() if is_secret_header(name)}
     values |= {value.rpartition(" ")[2] for value in values}
-    return [Secret(value) for value in sorted(values, key=len, reverse=True) if len(value) >= _SHORTEST]
+    return [Secret(value) for value in sorted(values, key=len, reverse=True) if len(value) >= SHORTEST]
 
 
 def blot_out(value: Any, secrets: Iterable[Secret], *, same_length: bool = False) -> Any:
