@@ -74,6 +74,8 @@ def explain(
         _read_stream(report, capture, payload, reading_as, Rows(each, max_rows))
     elif kind in ("response", "error"):
         _read_whole(report, body, payload, reading_as)
+        if capture.broken and isinstance(report.error, IncompleteStream):
+            report.error = TransportError(capture.broken)
     else:
         report.error = _no_answer(kind, capture)
     judge_body(report, capture)
@@ -234,11 +236,11 @@ def _read_stream(report: Report, capture: Capture, payload: Any, wire: type[Wire
     else:
         frames = list_frames(payload, capture.body)
     reading = Reading(capture, reader(wire).decoder() if wire is not None else None, rows)
-    reading.run(frames, framing)
+    reading.run(frames, framing, capture.broken)
     report.events, report.rows, report.omitted = reading.count, rows.kept(), rows.omitted
     report.response, report.error = reading.response, reading.error
     if wire is None and report.error is None:
-        report.error = _unknown_stream(reading.count, framing)
+        report.error = _unknown_stream(reading.count, capture.body)
     if report.error is not None:
         report.error.partial = report.error.partial or report.response
         report.response = None
@@ -246,10 +248,11 @@ def _read_stream(report: Report, capture: Capture, payload: Any, wire: type[Wire
     judge_reading(report, capture, reading)
 
 
-def _unknown_stream(events: int, framing: Framing) -> LessonError:
+def _unknown_stream(events: int, body: bytes) -> LessonError:
+    shown = one_line(" ".join(body[:400].decode("utf-8", "replace").split()), 120)
     if not events:
-        return IncompleteStream("the body ended before its first event")
-    return ProtocolError("a stream of events, but of none of the five wire formats")
+        return IncompleteStream(f"the body ended before its first event; it begins with: {shown}")
+    return ProtocolError(f"a stream of events, but of none of the five wire formats; it begins with: {shown}")
 
 
 def _read_whole(report: Report, body: bytes, payload: Any, wire: type[WireFormat] | None) -> None:

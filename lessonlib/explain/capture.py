@@ -49,7 +49,8 @@ class Capture:
     status: the HTTP status, None if the capture does not say. headers: lower-case names.
     url, asked_stream: of the request. chunks: (bytes, seconds since the request) of each network read.
     offset: where `body` begins in the file, so that reported positions can be looked up there.
-    notes: what had to be done to get at the body, and what is missing of it.
+    broken: how the connection broke before the body was over, "" if it did not, or if nobody knows.
+    notes: what had to be done to get at the body.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Capture:
     asked_stream: bool | None = None
     chunks: list[tuple[int, float]] = field(default_factory=list)
     offset: int = 0
+    broken: str = ""
     notes: list[Finding] = field(default_factory=list)
 
     @property
@@ -96,6 +98,8 @@ def _add_tape(capture: Capture, path: Path) -> None:
         capture.status = _status(meta.get("status"))
     told = {str(key).lower(): str(value) for key, value in as_dict(meta.get("headers")).items()}
     capture.headers = {**told, **capture.headers}
+    if meta.get("end") == "reset":
+        capture.broken = "the connection broke when the tape was recorded"
     chunks = [(pair[0], pair[1]) for pair in as_list(meta.get("chunks")) if _is_chunk(pair)]
     if sum(size for size, _ in chunks) == len(capture.body):
         capture.chunks = chunks
@@ -172,10 +176,7 @@ def _take_off_headers(capture: Capture) -> None:
 def _check_length(capture: Capture) -> None:
     told = capture.headers.get("content-length", "")
     if told.isdecimal() and len(told) < 20 and "content-encoding" not in capture.headers and len(capture.body) < int(told):
-        missing = int(told) - len(capture.body)
-        capture.notes.append(
-            Finding("cut-body", "error", f"the body is {missing:,} bytes shorter than its content-length says")
-        )
+        capture.broken = f"the body is {int(told) - len(capture.body):,} bytes shorter than its content-length says"
 
 
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})(?:;[^\r\n]*)?\r\n")
@@ -192,8 +193,7 @@ def _take_off_chunked(capture: Capture) -> None:
         pieces.append(capture.body[match.end() : match.end() + size])
         place = match.end() + size + 2
     if size:
-        words = "the chunked body ends before its zero-length chunk: the connection broke"
-        capture.notes.append(Finding("cut-body", "error", words))
+        capture.broken = "the chunked body ends before its last, empty chunk"
     capture.body, capture.offset = b"".join(pieces), 0
 
 
@@ -209,10 +209,11 @@ def _decompress(capture: Capture) -> None:
     except zlib.error:
         return  # curl --compressed has unpacked it already, or it is something else
     capture.body, capture.offset = body, 0
-    words = f"the body was {coding}-compressed; it was unpacked"
-    if not unpacker.eof:
-        words += f" as far as it goes ({len(body):,} bytes)"
-    capture.notes.append(Finding("compressed", "note" if unpacker.eof else "error", words))
+    if not unpacker.eof and len(body) < MAX_INFLATED:
+        capture.broken = capture.broken or f"the {coding} data ends in the middle"
+    capture.notes.append(
+        Finding("compressed", "note", f"the body was {coding}-compressed; it was unpacked to {len(body):,} bytes")
+    )
 
 
 # ---------------------------------------------------------------- HAR

@@ -36,6 +36,8 @@ LONG_SILENCE = 15.0
 def judge_body(report: Report, capture: Capture) -> None:
     if capture.body.startswith(codecs.BOM_UTF8):
         report.add("byte-order-mark", "note", "the body starts with a byte order mark, which is skipped")
+    if capture.broken and report.error is None:
+        report.add("transport-error", "warning", f"{capture.broken}; the answer was whole before that")
     if (place := _bad_utf8(capture.body)) is not None:
         words = "the body is not valid UTF-8; the bytes were replaced by U+FFFD. A proxy that cuts characters does this"
         report.add("invalid-utf-8", "warning", words, f"byte {place + capture.offset}")
@@ -152,10 +154,7 @@ def judge_error(report: Report) -> None:
     if error is None:
         return
     kind = error_kind(error)
-    words = [
-        f"{_OPENING[kind]}{_sentence(str(error) if isinstance(error, APIError) else error.message)}",
-        _advice(error, kind),
-    ]
+    words = [_what(error, kind), _advice(error, kind)]
     calls = len(error.partial.tool_calls) if error.partial is not None else 0
     if calls:
         words.append(f"{calls} call{'s' if calls > 1 else ''} in what had arrived must not be run.")
@@ -163,12 +162,19 @@ def judge_error(report: Report) -> None:
 
 
 _OPENING = {
-    "provider_error": "the service said no: ",
-    "incomplete_stream": "the answer is cut: ",
-    "protocol_error": "this breaks the rules of its own format: ",
-    "not_a_stream": "this is not a model's answer: ",
-    "transport_error": "",
+    "incomplete_stream": "the answer is cut",
+    "protocol_error": "this breaks the rules of its own format",
+    "not_a_stream": "this is not a model's answer",
+    "transport_error": "the connection failed",
 }
+
+
+def _what(error: LessonError, kind: str) -> str:
+    if not isinstance(error, APIError):
+        return f"{_OPENING[kind]}: {_sentence(error.message)}"
+    names = ", ".join(one_line(name, 80) for name in dict.fromkeys((error.type, error.code)) if name)
+    where = f"with HTTP {error.status}" if error.status != 200 else "in a body that came with HTTP 200"
+    return f"the service said no {where}{f' ({names})' if names else ''}: {_sentence(error.message)}"
 
 
 def _sentence(text: str) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from lessonlib.errors import LessonError
+from lessonlib.errors import LessonError, TransportError
 from lessonlib.explain.capture import Capture
 from lessonlib.explain.report import SAMPLE_CHARS, Row, deeds, error_kind, note, one_line
 from lessonlib.sse import DONE, ServerSentEvent, SSEParser
@@ -185,8 +185,8 @@ class Reading:
         self._seconds = [seconds for _, seconds in capture.chunks]
         self._terminal = _terminal_events(decoder) if decoder is not None else frozenset()
 
-    def run(self, frames: Iterable[Frame], framing: Framing) -> None:
-        """Reads everything, also what stands after the end or after an error."""
+    def run(self, frames: Iterable[Frame], framing: Framing, broken: str) -> None:
+        """Reads everything, also what stands after the end or after an error. broken: how the connection broke, or ""."""
         try:
             for start, end, sse in frames:
                 self._event(start, end, sse)
@@ -195,7 +195,7 @@ class Reading:
             self._fail(error, row)
             self._add(row)
             return
-        self._close(framing.stray_text)
+        self._close(framing.stray_text, broken)
 
     # ------------------------------------------------------------ inside
 
@@ -218,10 +218,14 @@ class Reading:
         self._note(row, payload, sse, unknown)
         self._add(row)
 
-    def _close(self, stray: bytes) -> None:
+    def _close(self, stray: bytes, broken: str) -> None:
         if self.decoder is None:
             return
         row = self._row("(end of body)", UNKNOWN, None)
+        if broken and self.response is None and self.error is None:  # no end of the body, so nobody may call close
+            self._fail(TransportError(broken, partial=self.decoder.partial()), row)
+            self._add(row)
+            return
         try:
             events = self.decoder.close(stray)
         except LessonError as error:
@@ -248,7 +252,7 @@ class Reading:
     def _fail(self, error: LessonError, row: Row) -> None:
         """The first error counts."""
         self.error = self.error or error
-        row.what, row.failed = f"{error_kind(error).replace('_', ' ')}: {one_line(error.message, 200)}", True
+        row.what, row.failed = f"{error_kind(error).replace('_', ' ')}: {one_line(error.message, 100)}", True
 
     def _state(self) -> str:
         return self.decoder.state if self.decoder is not None else ""
@@ -266,6 +270,8 @@ class Reading:
 
     def _nothing(self, row: Row, payload: Any, unknown: bool) -> str:
         """Words for an event that gave the reader of the answer nothing."""
+        if row.event == "[DONE]":
+            return "the end marker"
         if row.before in ("DONE", "FAILED"):
             return f"after the {'end' if row.before == 'DONE' else 'error'}, not read"
         if unknown:

@@ -86,7 +86,7 @@ def _heading(report: Report) -> Section:
     status = f"HTTP {report.status}" if report.status is not None else "HTTP status not known"
     facts = [wire, KINDS[report.kind], status, f"{report.size:,} bytes"]
     if report.events:
-        facts.append(f"{report.events:,} events")
+        facts.append(f"{report.events:,} event{'s' if report.events != 1 else ''}")
     verdict = cell("")
     if report.response is not None:
         good = report.response.stop in (StopReason.END, StopReason.TOOL_USE)

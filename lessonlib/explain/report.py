@@ -95,8 +95,8 @@ class Row:
         if not self.chars:
             return self.what
         count = self.last - self.first + 1
-        many = f", {self.chars:,} characters in {count:,} events" if count > 1 else ""
-        return f"{self.what}{many}: {self.sample}{'…' if self.chars > len(self.sample) else ''}"
+        many = f", {self.chars:,} characters in {count:,} events:" if count > 1 else ""
+        return f"{self.what}{many} “{self.sample}{'…' if self.chars > len(self.sample) else ''}”"
 
 
 @dataclass(slots=True)
@@ -222,22 +222,26 @@ def deeds(events: Sequence[Event]) -> tuple[str, str, int, str]:
     if len(events) == 1:
         match events[0]:
             case TextDelta(index, text):
-                return f"part {index}: text", f"text {index}", len(text), one_line(text, SAMPLE_CHARS)
+                return f"part {index}: text", f"text {index}", len(text), _sample(text)
             case ReasoningDelta(index, text):
-                return f"part {index}: reasoning", f"reasoning {index}", len(text), one_line(text, SAMPLE_CHARS)
+                return f"part {index}: reasoning", f"reasoning {index}", len(text), _sample(text)
             case ArgumentsDelta(index, _, text):
-                return f"part {index}: arguments", f"arguments {index}", len(text), one_line(text, SAMPLE_CHARS)
+                return f"part {index}: arguments", f"arguments {index}", len(text), _sample(text)
     return "; ".join(_deed(event) for event in events), "", 0, ""
+
+
+def _sample(text: str) -> str:
+    return one_line(text[:SAMPLE_CHARS], SAMPLE_CHARS)
 
 
 def _deed(event: Event) -> str:
     match event:
         case TextDelta(index, text):
-            return f"part {index}: text {one_line(text, SAMPLE_CHARS)}"
+            return f"part {index}: text “{one_line(text, SAMPLE_CHARS)}”"
         case ReasoningDelta(index, text):
-            return f"part {index}: reasoning {one_line(text, SAMPLE_CHARS)}"
+            return f"part {index}: reasoning “{one_line(text, SAMPLE_CHARS)}”"
         case ArgumentsDelta(index, _, text):
-            return f"part {index}: arguments {one_line(text, SAMPLE_CHARS)}"
+            return f"part {index}: arguments “{one_line(text, SAMPLE_CHARS)}”"
         case PartDone(index, part):
             return f"part {index} is whole: {describe(part)}"
         case Done(response):
