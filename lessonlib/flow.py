@@ -42,11 +42,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from concurrent.futures import Future, wait
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, closing, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
 from lessonlib.errors import IncompleteStream, LessonError
-from lessonlib.types import Done, Event, Request, Response
+from lessonlib.types import Done, Event, Request, Response, Usage
 
 # ---------------------------------------------------------------- providers
 
@@ -505,6 +506,24 @@ def with_attempts(error: LessonError, earlier: Iterable[LessonError]) -> LessonE
     before = [failed for attempt in earlier for failed in (*attempt.attempts, attempt)]
     error.attempts = [*before, *error.attempts]
     return error
+
+
+def spent(*failed: LessonError) -> Usage | None:
+    """What failed attempts had used, as far as the service reported it before it failed; None if nothing is known."""
+    partials = [error.partial for attempt in failed for error in (*attempt.attempts, attempt)]
+    return total(partial.usage for partial in partials if partial is not None)
+
+
+def total(usages: Iterable[Usage | None]) -> Usage | None:
+    """The sum of those that are known, None if none is."""
+    known = [usage for usage in usages if usage is not None]
+    return reduce(add, known) if known else None
+
+
+def with_retried(response: Response, *more: Usage | None) -> Response:
+    """`response` with what failed attempts had used added to `retried`; unchanged if nothing is known of them."""
+    retried = total((response.retried, *more))
+    return response if retried == response.retried else response.model_copy(update={"retried": retried})
 
 
 def collect(events: Iterable[Event]) -> Response:
