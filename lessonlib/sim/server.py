@@ -1,0 +1,157 @@
+"""The simulator as a real HTTP server on this machine only: `lesson serve --port 8080 --fault status=529@1`.
+
+One port, all wire formats, any client or SDK: point its base URL at the printed address and give it any key. Real sockets,
+real chunks, real time: a fault that hangs does hang.
+
+Safety: it binds to 127.0.0.1 and answers only requests whose Host header names this machine, so that no web page can reach it
+through a name of its own (DNS rebinding). It has no secrets and runs nothing; keys that clients send are not kept.
+
+What this file does not do: no answers of its own (core.py), no TLS, no second process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import uvicorn
+
+from lessonlib.sim.core import Hang, Reset, SimReply, SimRequest, Simulator
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+HOST = "127.0.0.1"
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
+START_TIMEOUT = 10.0
+
+
+class SimApp:
+    """The ASGI application around one Simulator."""
+
+    def __init__(self, sim: Simulator) -> None:
+        self.sim = sim
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        if _host_name(headers.get("host", "")) not in LOOPBACK_NAMES:
+            await _send_plain(send, 403, "This server answers only to 127.0.0.1 and localhost.\n")
+            return
+        body = await _body(receive, self.sim.max_body + 1)
+        if body is None:
+            return
+        path = scope.get("raw_path", scope["path"].encode("utf-8")).decode("latin-1")
+        query = scope.get("query_string", b"").decode("latin-1")
+        request = SimRequest(scope["method"], f"{path}?{query}" if query else path, headers, body)
+        await _respond(self.sim.handle(request), receive, send)
+
+
+# ---------------------------------------------------------------- one exchange
+
+
+async def _body(receive: Receive, limit: int) -> bytes | None:
+    """The request's body up to `limit` bytes (one more than is allowed, so that a rule can refuse it); None if the client
+    has gone."""
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        if size < limit:
+            pieces.append(message.get("body", b""))
+            size += len(pieces[-1])
+        if not message.get("more_body", False):
+            return b"".join(pieces)[:limit]
+
+
+async def _respond(reply: SimReply, receive: Receive, send: Send) -> None:
+    """Sends the reply; when the client leaves, the writing stops at once."""
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.headers.items()]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    writing = asyncio.ensure_future(_write(reply, send))
+    leaving = asyncio.ensure_future(_until_gone(receive))
+    try:
+        await asyncio.wait((writing, leaving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (writing, leaving):
+            task.cancel()
+        outcomes = await asyncio.gather(writing, leaving, return_exceptions=True)
+    if isinstance(outcomes[0], Reset):
+        raise outcomes[0]  # uvicorn closes the connection without the end of the body: what a reset looks like
+
+
+async def _write(reply: SimReply, send: Send) -> None:
+    try:
+        for delay, data in reply.chunks:
+            if delay:
+                await asyncio.sleep(delay)
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+    except Hang:
+        await asyncio.Event().wait()
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _send_plain(send: Send, status: int, text: str) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode("utf-8"), "more_body": False})
+
+
+def _host_name(host: str) -> str:
+    """The Host header without its port."""
+    if host.startswith("["):
+        return host.split("]")[0] + "]"
+    return host.rsplit(":", 1)[0].lower()
+
+
+# ---------------------------------------------------------------- running it
+
+
+def config(sim: Simulator, port: int) -> uvicorn.Config:
+    """uvicorn's settings: loopback, quiet, no lifespan events."""
+    return uvicorn.Config(
+        SimApp(sim), host=HOST, port=port, log_level="critical", access_log=False, lifespan="off", server_header=False
+    )
+
+
+def serve(sim: Simulator, port: int = 8080) -> None:
+    """Serve until interrupted."""
+    uvicorn.Server(config(sim, port)).run()
+
+
+@contextlib.contextmanager
+def running(sim: Simulator, port: int = 0) -> Iterator[str]:
+    """A server in a thread for the time of a `with` block; gives its base URL. Port 0 takes a free one."""
+    server = uvicorn.Server(config(sim, port))
+    thread = threading.Thread(target=server.run, name="lessonlib simulator", daemon=True)
+    thread.start()
+    try:
+        yield f"http://{HOST}:{_started_port(server, thread)}"
+    finally:
+        server.should_exit = True
+        server.force_exit = True
+        thread.join(START_TIMEOUT)
+
+
+def _started_port(server: uvicorn.Server, thread: threading.Thread) -> int:
+    waited = threading.Event()
+    for _ in range(int(START_TIMEOUT / 0.01)):
+        if server.started:
+            port: int = server.servers[0].sockets[0].getsockname()[1]
+            return port
+        if not thread.is_alive():
+            raise RuntimeError("the server did not start; is the port taken?")
+        waited.wait(0.01)
+    raise RuntimeError("the server did not start in time")
