@@ -358,8 +358,8 @@ class Exchange:
             error.retry_after = error.retry_after if error.retry_after is not None else retry_after(self._headers)
         for name, value in vars(error).items():
             if isinstance(value, (str, dict, list)):
-                setattr(error, name, blot_out(value, self._secrets))
-        error.args = blot_out(error.args, self._secrets)
+                setattr(error, name, self.cleaned(value))
+        error.args = self.cleaned(error.args)
         log.debug("%s: failed with %s", self._name, type(error).__name__)
         return error
 
@@ -416,6 +416,13 @@ class Exchange:
     def _ok(self) -> bool:
         return 200 <= self._status < 300
 
+    def cleaned(self, value: Any) -> Any:
+        """A text, bytes or JSON without the secrets of the request."""
+        try:
+            return blot_out(value, self._secrets)
+        except RecursionError:  # JSON that is nested to the limit of the reader
+            return "(nested too deeply to be shown)"
+
     def _clean_body(self) -> bytes:
         body: bytes = blot_out(b"".join(self._body), self._secrets)
         return body
@@ -457,14 +464,15 @@ class _Reading:
             return
         translated = self._exchange.translate(error)
         if translated is not None:
-            raise translated from _without_frames(error, self._exchange.sent)
+            raise translated from _without_keys(error, self._exchange)
 
 
-def _without_frames(error: BaseException, sent: httpx.Request) -> BaseException:
+def _without_keys(error: BaseException, exchange: Exchange) -> BaseException:
     """The HTTP library's exception and its causes without their stack frames and headers: the frames' variables hold the
     headers too, and a debugger or a notebook that prints variables would print the key."""
     import httpx
 
+    sent = exchange.sent
     chain: list[BaseException | None] = [error]
     seen: set[int] = set()
     while chain:
@@ -473,6 +481,7 @@ def _without_frames(error: BaseException, sent: httpx.Request) -> BaseException:
             continue
         seen.add(id(link))
         link.__traceback__ = None
+        link.args = exchange.cleaned(link.args)
         if isinstance(link, httpx.RequestError):
             link.request = httpx.Request(sent.method, sent.url)
         chain += [link.__cause__, link.__context__, *getattr(link, "exceptions", ())]

@@ -15,8 +15,8 @@ MASK = "***"
 
 _WORDS = ("auth", "key", "token", "secret", "cookie", "password", "credential", "session")
 _PUBLIC = frozenset({"idempotency-key"})
-SHORTEST = 6
-"""Blotting out anything shorter would eat words."""
+SHORTEST = 8
+"""Blotting out anything shorter would eat words (`api_key="ollama"`); real keys are several times as long."""
 
 
 class Secret:

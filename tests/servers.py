@@ -1,7 +1,7 @@
 """A small HTTP/1.1 server on 127.0.0.1 whose every byte a test decides: halves of bodies, resets, silence.
 
-Real servers refuse to misbehave, so this one is written on sockets. One thread per connection; a handler gets a `Peer`, which
-knows the request and sends what the test wants. What it does not do: anything that no test needs.
+Real servers refuse to misbehave, so this one is written on sockets. One thread per connection; a handler gets a `Peer`,
+which knows the request and sends what the test wants. What it does not do: anything that no test needs.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ Handler = Callable[[Peer], None]
 
 
 class Server:
-    """Serves until `stop`. `url` is its address; `asked` is what it was asked, in order; `connections` how many there were."""
+    """Serves until `stop`. `url` is its address, `asked` what it was asked, in order, `connections` how many there were."""
 
     def __init__(self, handler: Handler) -> None:
         self.handler = handler
