@@ -100,10 +100,15 @@ class SSEParser:
 
     def _lines(self, chunk: bytes) -> list[bytes]:
         """The lines that `chunk` ended. A line without its end is collected; it becomes bytes once, when it ends."""
-        if self._start or self._after_cr or b"\r" in chunk:
-            chunk = self._with_line_feeds(chunk)
-        lines = chunk.split(b"\n")
-        tail = lines.pop()
+        if self._start or self._after_cr:
+            chunk = self._continued(chunk)
+        if b"\r" in chunk:
+            self._after_cr = chunk.endswith(b"\r")
+            lines = chunk.splitlines()  # on bytes: at LF, CR and CRLF, and nowhere else
+            tail = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
+        else:
+            lines = chunk.split(b"\n")
+            tail = lines.pop()
         if lines and self._line:
             self._line += lines[0]
             lines[0] = bytes(self._line)
@@ -111,16 +116,13 @@ class SSEParser:
         self._line += tail
         return lines
 
-    def _with_line_feeds(self, chunk: bytes) -> bytes:
-        """`chunk` with every line end as LF, and without a byte order mark at the start of the stream."""
+    def _continued(self, chunk: bytes) -> bytes:
+        """`chunk` without a byte order mark at the start of the stream, and without the LF of a CRLF that was cut."""
         if self._start:
             chunk = self._without_bom(chunk)
         if self._after_cr and chunk:
             self._after_cr = False
             chunk = chunk.removeprefix(b"\n")
-        if b"\r" in chunk:
-            self._after_cr = chunk.endswith(b"\r")
-            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         return chunk
 
     def _without_bom(self, chunk: bytes) -> bytes:
