@@ -103,6 +103,13 @@ STILL_RUNNING = (None, "", 0, "FINISH_REASON_UNSPECIFIED")
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """The documented stand-in for a signature that this API never gave: a call made by another model, or lost on the way."""
 
+ONE_CALL = "Call at most one tool at a time, and wait for its result before you call the next one."
+"""The API has no switch against parallel calls, so `Request.parallel=False` can only be asked for, in the system
+instruction. The model usually follows; a caller must still be ready for two calls."""
+
+LEVELS = ("minimal", "low", "medium", "high", "xhigh")
+"""The words of `thinkingLevel`. Which of them a model takes, the model decides."""
+
 BUDGETS = {"minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576, "max": 24576}
 """Thinking budgets for effort words, on models (2.5) that take a budget only: Google's own table for its OpenAI endpoint."""
 
@@ -154,10 +161,11 @@ class GeminiGenerateContent(WireFormat):
         return {"x-goog-api-key": self._key.reveal()} if self._key is not None else {}
 
     def body(self, request: Request, model: str, stream: bool) -> JSON:
-        messages, token = _without_continued(request.messages)
+        messages, token = _split_continuation(request.messages)
         body: JSON = {"contents": encode_contents(messages, model)}
-        if request.system:
-            body["systemInstruction"] = {"parts": [{"text": request.system}]}
+        system = _system(request)
+        if system:
+            body["systemInstruction"] = {"parts": [{"text": system}]}
         body |= _encode_tools(request)
         generation = _encode_generation(request, capabilities.of(model))
         if generation:
@@ -339,17 +347,23 @@ def _encode_image(image: Image) -> JSON:
     return {"fileData": {"mimeType": kind, "fileUri": image.url} if kind else {"fileUri": image.url}}
 
 
+def _system(request: Request) -> str:
+    asks = request.parallel is False and request.tools and request.tool_choice != "none"
+    return "\n\n".join(text for text in (request.system, ONE_CALL if asks else None) if text)
+
+
 def _encode_tools(request: Request) -> JSON:
+    """Section 2.2. VALIDATED is the free choice of AUTO with arguments held to the schema: what `strict` asks for."""
     if not request.tools:
         return {}
     fields: JSON = {"tools": [{"functionDeclarations": [_encode_tool(tool) for tool in request.tools]}]}
-    choice = request.tool_choice
-    if choice is None:
+    choice, words = request.tool_choice, {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+    if choice in (None, "auto") and any(tool.strict for tool in request.tools):
+        config: JSON = {"mode": "VALIDATED"}
+    elif choice is None:
         return fields
-    mode = {"auto": "AUTO", "none": "NONE"}.get(choice, "ANY")
-    config: JSON = {"mode": mode}
-    if choice not in ("auto", "none", "required"):
-        config["allowedFunctionNames"] = [choice]
+    else:
+        config = {"mode": words[choice]} if choice in words else {"mode": "ANY", "allowedFunctionNames": [choice]}
     return {**fields, "toolConfig": {"functionCallingConfig": config}}
 
 
@@ -378,17 +392,19 @@ def _encode_generation(request: Request, able: capabilities.Capabilities) -> JSO
 
 
 def _encode_reasoning(asked: str | int, able: capabilities.Capabilities) -> JSON:
-    """Section 2.3: Gemini 3 takes a level (and still accepts a budget), Gemini 2.5 a budget only."""
-    if asked == "none":
-        if able.thinking == "level":
-            raise InvalidRequest(f'{able.family} always thinks; leave reasoning unset or use a low level (reasoning="low")')
-        return {"thinkingBudget": 0}
+    """Section 2.3: Gemini 3 takes a level (and still accepts a budget), Gemini 2.5 a budget only, 0 for no thinking."""
     if isinstance(asked, int):
         return {"thinkingBudget": asked, "includeThoughts": True}
+    if asked == "none" and able.thinking != "level":
+        return {"thinkingBudget": 0}
     if able.thinking == "budget":
         if asked not in BUDGETS:
             raise InvalidRequest(f"reasoning {asked!r} is neither a number of tokens nor one of {', '.join(BUDGETS)}")
         return {"thinkingBudget": BUDGETS[asked], "includeThoughts": True}
+    levels = able.efforts or LEVELS
+    if asked not in levels:
+        hint = f'; thinking cannot be switched off here, "{levels[0]}" thinks least' if asked == "none" else ""
+        raise InvalidRequest(f"{able.family or 'this API'} has no reasoning {asked!r}, only {', '.join(levels)}{hint}")
     return {"thinkingLevel": asked, "includeThoughts": True}
 
 
@@ -406,13 +422,17 @@ def _signature(part: JSON) -> str:
     return as_text(get(part, "thoughtSignature"))
 
 
-def _without_continued(messages: Sequence[Message]) -> tuple[Sequence[Message], str]:
-    """Section 7: to go on after CONTINUATION the *same* contents are sent again, with the token and without the answer."""
-    last = messages[-1] if messages else None
-    if last is None or last.role != "assistant" or not last.parts:
-        return messages, ""
-    token = as_text((last.parts[-1].raw_for(NAME) or {}).get("continuationToken"))
-    return (messages[:-1], token) if token else (messages, "")
+def _split_continuation(messages: Sequence[Message]) -> tuple[Sequence[Message], str]:
+    """Section 7.3: to go on after CONTINUATION the *same* contents are sent again, with the newest token and without the
+    answers so far. (Those contents, the token; "" if no answer goes on.)"""
+    token = ""
+    while messages and messages[-1].role == "assistant" and messages[-1].parts:
+        raw = messages[-1].parts[-1].raw_for(NAME) or {}
+        if "continuationToken" not in raw:
+            break
+        token = token or as_text(raw["continuationToken"])
+        messages = messages[:-1]
+    return messages, token
 
 
 def _generation(model: str) -> int:
@@ -778,12 +798,14 @@ class GenerateContentDecoder(StreamDecoder):
         """The response object that is not streamed, with the same content."""
         answer = dict(self._answer)
         if self._candidate:
-            raws = [part.raw for part in parts if part.raw is not None]
-            first = {**self._candidate, "content": {"role": "model", "parts": raws}}
-            if self._finish is not None:
+            first = dict(self._candidate)
+            if "content" in first:
+                raws = [part.raw for part in parts if part.raw is not None]
+                first["content"] = {**as_dict(first["content"]), "parts": raws}
+            if get(first, "finishReason") != self._finish:  # a later chunk had none
                 first["finishReason"] = self._finish
             answer["candidates"] = [first, *(other for _, other in sorted(self._others.items()))]
-        if self._usage is not None:
+        if self._usage is not None and get(answer, "usageMetadata") is not self._usage:
             answer["usageMetadata"] = self._usage
         return answer
 
