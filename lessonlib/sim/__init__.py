@@ -10,16 +10,32 @@ is right for the real service: rules change, and what nobody has written down is
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from lessonlib.sim.core import SimReply, SimRequest, Simulator
 from lessonlib.sim.faults import Fault
 from lessonlib.sim.model import CUES
 from lessonlib.sim.rules import all_rules
 from lessonlib.sim.script import Call, Refuse, Say, ServerCall, Think, Turn
 
+if TYPE_CHECKING:
+    from lessonlib.sim.transport import SimTransport
+
 __all__ = [
-    "CUES", "Call", "Fault", "Refuse", "Say", "ServerCall", "SimReply", "SimRequest", "SimTransport", "Simulator", "Think", "Turn",
+    "CUES",
+    "Call",
+    "Fault",
+    "Refuse",
+    "Say",
+    "ServerCall",
+    "SimReply",
+    "SimRequest",
+    "SimTransport",
+    "Simulator",
+    "Think",
+    "Turn",
     "all_rules",
-]  # fmt: skip
+]
 
 
 def __getattr__(name: str) -> object:

@@ -1,6 +1,6 @@
 """The simulator: one HTTP request in, status, headers and timed pieces of a body out. No sockets, no threads, no clock.
 
-    request -> route -> faults that come first -> JSON -> rules -> Ask -> script or model -> cap -> usage -> frontend -> bytes
+    request -> route -> early faults -> JSON -> rules -> Ask -> script or model -> cap -> usage -> frontend -> bytes
 
 It is strict where the vendors are strict (rules/), and deterministic: the same requests in the same order get the same
 bytes. Two mounts carry it: `transport.py` (in process, httpx) and `server.py` (a real server on the loopback address).
@@ -13,6 +13,7 @@ What this file does not do: it knows no vendor's JSON (`front/`), decides nothin
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,6 +39,8 @@ EPOCH = 1_796_040_000
 """The simulator's own "now" in Unix seconds (30 November 2026, noon UTC), so that ids and dates do not change."""
 
 MAX_BODY = 32 * 1024 * 1024
+KEPT_REQUESTS = 1000
+"""How many requests `Simulator.requests` remembers: a server that runs for days must not grow."""
 
 
 class Reset(Exception):
@@ -109,7 +112,7 @@ class Simulator:
         self.faults = list(faults)
         self.keys = None if keys is None else frozenset(keys)
         self.max_body = max_body
-        self.requests: list[tuple[SimRequest, JSON | None, Refusal | None]] = []
+        self.requests: deque[tuple[SimRequest, JSON | None, Refusal | None]] = deque(maxlen=KEPT_REQUESTS)
         self.stored: dict[str, JSON] = {}
         self._lock = threading.Lock()
         self._number = 0

@@ -15,15 +15,16 @@ The kinds, and what else each takes:
     html          status                                an HTML page, as a proxy sends it
     json          -                                     a whole JSON answer where a stream was asked
     slow          seconds                               each event that many seconds after the one before
-    chunks        bytes                                 network reads of n bytes (1 cuts every character of two bytes or more)
+    chunks        bytes                                 network reads of n bytes (1 cuts every wide character)
 
-What this file does not do: it sleeps nowhere. Delays are numbers beside the bytes; the transport decides what to do with them.
+What this file does not do: it sleeps nowhere. Delays are numbers beside the bytes; what to do with them is the transport's.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 KINDS = (
     "status",
@@ -71,7 +72,7 @@ _MAIN = {"status": "status", "error_event": "events", "cut_events": "events", "c
 
 
 def parse(text: str) -> Fault:
-    """A fault from `kind[=value][@request][,field=value...]`: "status=429@2,retry_after=3". Raises ValueError with the form."""
+    """A fault from `kind[=value][@request][,field=value...]`: "status=429@2,retry_after=3". ValueError if it is none."""
     head, *rest = text.split(",")
     match = re.fullmatch(r"(\w+)(?:=([^@]+))?(?:@(\d+))?", head.strip())
     if match is None:
@@ -81,7 +82,8 @@ def parse(text: str) -> Fault:
     pairs = [(_MAIN[kind], value)] if value and kind in _MAIN else []
     pairs += [tuple(pair.split("=", 1)) for pair in rest]  # type: ignore[misc]
     for name, given in pairs:
-        fault = replace(fault, **{name: _typed(name.strip(), given.strip())})
+        changes: dict[str, Any] = {name.strip(): _typed(name.strip(), given.strip())}
+        fault = replace(fault, **changes)
     return fault
 
 

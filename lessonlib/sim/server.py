@@ -3,7 +3,7 @@
 One port, all wire formats, any client or SDK: point its base URL at the printed address and give it any key. Real sockets,
 real chunks, real time: a fault that hangs does hang.
 
-Safety: it binds to 127.0.0.1 and answers only requests whose Host header names this machine, so that no web page can reach it
+Safety: it binds to 127.0.0.1 and answers only requests whose Host header names this machine, so no web page can reach it
 through a name of its own (DNS rebinding). It has no secrets and runs nothing; keys that clients send are not kept.
 
 What this file does not do: no answers of its own (core.py), no TLS, no second process.

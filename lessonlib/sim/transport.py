@@ -1,8 +1,8 @@
-"""The simulator as an httpx transport: no socket, no thread, no waiting. Works where there is neither, such as a browser's Python.
+"""The simulator as an httpx transport: no socket, no thread, no waiting, so that it works in a browser's Python too.
 
     Client(AnthropicMessages(model="...", api_key="sim"), transport=SimTransport(Simulator()))
 
-Delays are handed to `sleep` (by default nobody waits). A reset becomes httpx.ReadError, a hang httpx.ReadTimeout, so that the
+Delays are handed to `sleep` (by default nobody waits). A reset becomes httpx.ReadError, a hang httpx.ReadTimeout, so the
 client meets them exactly as on a network.
 """
 

@@ -18,7 +18,7 @@ from lessonlib.sim.rules import anthropic as rules
 from lessonlib.sim.script import Call, Refuse, Say, Segment, ServerCall, Think
 from lessonlib.sim.signing import sign
 from lessonlib.types import JSON, Image, Message, Opaque, Part, Reasoning, StopReason, Text, Tool, ToolCall, ToolResult
-from lessonlib.wire.base import as_dict, as_list, as_text
+from lessonlib.wire.base import as_dict, as_list, as_text, compact
 
 WIRE = "anthropic-messages"
 
@@ -270,14 +270,8 @@ def _start_and_deltas(block: JSON, segment: Segment) -> tuple[JSON, list[JSON]]:
             signature = [{"type": "signature_delta", "signature": block["signature"]}] if block["signature"] else []
             return {"type": "thinking", "thinking": "", "signature": ""}, thoughts + signature
         case "tool_use" | "server_tool_use":
-            text = (
-                segment.text
-                if isinstance(segment, Call)
-                else '{"query": "' + block["input"]["query"].replace('"', "'") + '"}'
-            )
-            pieces = [""] + coarse_pieces(
-                text
-            )  # the first piece is usually empty, and the only one of a call without arguments
+            text = segment.text if isinstance(segment, Call) else compact(block["input"])
+            pieces = ["", *coarse_pieces(text)]  # the first is usually empty, and without arguments there is no other
             return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
         case _:
             return block, []

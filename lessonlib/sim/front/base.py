@@ -1,11 +1,11 @@
 """What a frontend is: one vendor's face on the simulator.
 
-    route     which method and path are its own          prompt, model    what faults and rules need before the request is read
+    route     which method and path are its own          prompt, model    what faults and rules need before reading
     book      its rules                                   read             the vendor's JSON -> Ask
     whole     Answer -> the whole response JSON           frames           Answer -> server-sent events, byte for byte
     error     Refusal -> error body                       error_frame      Refusal -> the error event in mid-stream
 
-Five files, the same sections in the same order. Strict and on its own: a frontend never uses the client's encoders or decoders.
+Five files, the same sections in the same order. Strict, and on its own: a frontend never uses the client's coders.
 """
 
 from __future__ import annotations

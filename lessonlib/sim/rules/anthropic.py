@@ -115,7 +115,7 @@ def no_sampling_parameters(c: Context) -> Refusal | None:
 
 @BOOK.rule(f"{DOC} (thinking)")
 def thinking_fits_the_model(c: Context) -> Refusal | None:
-    """A thinking budget is for models up to 4.6, `adaptive` from 4.6 on, and the newest models cannot be told not to think."""
+    """A thinking budget is for models up to 4.6, `adaptive` from 4.6 on; the newest models cannot be told not to think."""
     thinking = as_dict(c.body.get("thinking"))
     kind = thinking.get("type")
     if kind == "disabled" and c.able.can_disable_thinking is False:
@@ -189,7 +189,7 @@ def no_empty_text(c: Context) -> Refusal | None:
 
 @BOOK.rule(f"{DOC} (content blocks)")
 def blocks_well_formed(c: Context) -> Refusal | None:
-    """A block has its type's fields: `tool_use` id, name and an object as input; `thinking` a signature; an image its source."""
+    """A block has its type's fields: `tool_use` id, name and an input object; `thinking` a signature; an image its source."""
     needed: dict[str, tuple[str, ...]] = {
         "tool_use": ("id", "name", "input"),
         "tool_result": ("tool_use_id",),
