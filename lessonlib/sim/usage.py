@@ -36,7 +36,7 @@ TTL = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Tokens of one exchange, all classes apart: `fresh + cached + written` is the input, `visible + reasoning` the output."""
+    """Tokens of one exchange, by class: `fresh + cached + written` is the input, `visible + reasoning` the output."""
 
     fresh: int
     cached: int

@@ -189,7 +189,7 @@ def no_empty_text(c: Context) -> Refusal | None:
 
 @BOOK.rule(f"{DOC} (content blocks)")
 def blocks_well_formed(c: Context) -> Refusal | None:
-    """A block has its type's fields: `tool_use` id, name and an input object; `thinking` a signature; an image its source."""
+    """A block has its type's fields: `tool_use` id, name, an input object; `thinking` a signature; an image its source."""
     needed: dict[str, tuple[str, ...]] = {
         "tool_use": ("id", "name", "input"),
         "tool_result": ("tool_use_id",),
