@@ -77,6 +77,9 @@ from lessonlib.wire.dialects import REASONING, Dialect, guess, named
 
 NAME = "openai-chat"
 
+_OWN_PARAMS = ("messages", "max_tokens", "max_completion_tokens", "response_format", "stream_options", "functions")
+"""Fields that only requests of this wire format have: an error's `param` that starts with one tells it apart."""
+
 STOP: Mapping[str, StopReason] = {
     "stop": StopReason.END,
     "eos": StopReason.END,
@@ -248,6 +251,8 @@ class OpenAIChat(WireFormat):
             return 2 if not choices or "delta" in as_dict(choices[0]) or "message" in as_dict(choices[0]) else 1
         if "type" in answer and answer.get("object") != "error":  # an event or an object of another wire format
             return 1 if "code" in answer and "message" in answer and "sequence_number" not in answer else 0
+        if as_text(as_dict(answer.get("error")).get("param")).startswith(_OWN_PARAMS):
+            return 2  # the Responses API has errors of the same form, but no such field in its requests
         is_error = any(key in answer for key in ("error", "detail")) or ("message" in answer and "code" in answer)
         return 1 if is_error or answer.get("object") == "error" else 0
 
