@@ -21,7 +21,7 @@ from lessonlib.explain.report import KINDS, Finding, Report, Row, error_kind, on
 from lessonlib.types import Opaque, Part, Reasoning, Response, StopReason, Text, ToolCall, Usage
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.table import Table
 
 SHOWN_TEXT = 1200
@@ -90,7 +90,7 @@ def _heading(report: Report) -> Section:
     verdict = cell("")
     if report.response is not None:
         good = report.response.stop in (StopReason.END, StopReason.TOOL_USE)
-        words = f"complete{'' if good else ', but'}: stop is {stop_words(report.response)}"
+        words = f"complete{':' if good else ', but'} stop is {stop_words(report.response)}"
         verdict = cell(words, "good" if good else "warning")
     elif report.error is not None:
         verdict = cell(f"no complete answer: {error_kind(report.error).replace('_', ' ')}", "error")
@@ -204,6 +204,9 @@ def _line(row: list[str], widths: list[int], right: tuple[int, ...]) -> str:
 _PAGE = 500
 """rich measures every cell before it prints the first, so a long table goes out in pages."""
 
+_NARROW = 32
+"""Columns that the words of an event need at least."""
+
 
 def to_terminal(report: Report, console: Console, *, everything: bool = False) -> None:
     """With colours, the last column wrapped at the terminal's width."""
@@ -211,10 +214,27 @@ def to_terminal(report: Report, console: Console, *, everything: bool = False) -
     from rich.text import Text as Words
 
     for number, section in enumerate(sections(report, everything=everything)):
-        console.print(Words("" if number == 0 else "\n").append(section.title, style="bold"))
+        console.print(Words("" if number == 0 else "\n").append(section.title, style="bold"), soft_wrap=True)
         widths = _widths([[text for text, _ in row] for row in section.rows])
+        if section.header is not None and console.width - sum(width + 2 for width in widths) < _NARROW:
+            for row in section.rows:
+                console.print(_stacked(row, widths))
+            continue
         for start in range(0, len(section.rows), _PAGE):
             console.print(Padding(_page(section, start, widths), (0, 0, 0, 2)))
+
+
+def _stacked(row: list[Cell], widths: list[int]) -> Group:
+    """A row whose last column goes below the others, where there is no room beside them."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text as Words
+
+    pairs = enumerate(zip(row, widths, strict=False))
+    first = "  ".join(text.rjust(width) if place < 2 else text for place, ((text, _), width) in pairs)
+    return Group(
+        Words(f"  {first}".rstrip()), Padding(Words(row[-1][0], style=STYLES[row[-1][1]]), (0, 0, 0, widths[0] + 4))
+    )
 
 
 def _page(section: Section, start: int, widths: list[int]) -> Table:
