@@ -9,7 +9,10 @@ results spread over several messages, empty text, neighbours of the same role), 
 * a whole call that nobody answered: InvalidRequest. `close_open_calls` is the deliberate way out, after an interruption.
 
 A call that can never be run (cut off or invalid, so `args` is None) and that has no answer is left out: the vendors would
-refuse it, and nothing was run.
+refuse it, and nothing was run. With it goes the reasoning that led to it and to nothing else, which they refuse just so.
+
+Neighbours of the same role are one turn, as every vendor sees them: an answer that was paused and then went on is two
+assistant messages, and the results of one turn may have been stored as several user messages.
 
 Sources: docs/wire/anthropic.md (placement), docs/wire/openai.md (replay), docs/wire/gemini.md (pairing by call_id).
 What this file does not do: it knows no vendor's JSON; each encoder says which repairs its vendor needs.
@@ -17,6 +20,7 @@ What this file does not do: it knows no vendor's JSON; each encoder says which r
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from lessonlib.errors import InvalidRequest
@@ -40,7 +44,7 @@ def arrange(
     for (place, turn), answered in zip(turns, _answers_after(turns), strict=True):
         if turn[0].role == "assistant":
             _refuse_unanswered(open_calls, place)
-            kept = [_without_dead_calls(message, answered) for message in turn]
+            kept = _without_dead_calls(turn, answered)
             open_calls = [call for message in kept for call in message.tool_calls]
         else:
             kept = _results_first(turn, open_calls, place)
@@ -50,7 +54,7 @@ def arrange(
             if parts:
                 arranged.append(message if len(parts) == len(message.parts) else Message(role=message.role, parts=parts))
     _refuse_unanswered(open_calls, len(messages))
-    return _merged(arranged) if merge else arranged
+    return merge_neighbours(arranged) if merge else arranged
 
 
 def stays_behind(part: Part, wire: str) -> bool:
@@ -65,36 +69,68 @@ def stays_behind(part: Part, wire: str) -> bool:
             return False
 
 
+def merge_neighbours(messages: Iterable[Message]) -> list[Message]:
+    """Neighbours of the same role joined into one message each, so that the roles alternate."""
+    return [
+        turn[0] if len(turn) == 1 else Message(role=turn[0].role, parts=[part for m in turn for part in m.parts])
+        for _, turn in _turns(messages)
+    ]
+
+
+def result_pieces(result: ToolResult) -> list[Text | Image]:
+    """The content of a result as a list of parts, whichever way it was written."""
+    return [Text(text=result.content)] if isinstance(result.content, str) else list(result.content)
+
+
 def close_open_calls(messages: Sequence[Message], text: str = NOT_RUN) -> list[Message]:
-    """The same conversation with an error result for every whole call that has none.
+    """The same conversation with an error result for every whole call that has none. Nothing is removed.
 
     For histories that were interrupted: a cancelled tool loop, a crash, an assistant message that went on after its own
-    calls. Text that follows a call inside one assistant message becomes an assistant message of its own after the results,
-    which is the order in which it must have been meant. Nothing is removed.
+    calls. Where some calls of a turn were answered, the missing results join theirs. Where none was, the results come right
+    behind the calls, and text that follows them in the same message becomes an assistant message of its own: the order in
+    which it must have been meant.
     """
     closed: list[Message] = []
     turns = _turns(messages)
     for (_, turn), answered in zip(turns, _answers_after(turns), strict=True):
-        for message in turn:
-            closed += [message] if message.role == "user" else _closed(message, answered, text)
+        calls = [call for message in turn for call in message.tool_calls]
+        open_calls = _open_calls(calls, answered)
+        if not open_calls:
+            closed += turn
+        elif any(call.call_id in answered for call in calls):
+            closed += [*turn, _not_run(open_calls, text)]
+        else:
+            closed += [piece for message in turn for piece in _closed(message, text)]
     return closed
 
 
-def _closed(message: Message, answered: set[str], text: str) -> list[Message]:
-    """An assistant message, its results and its tail, if one of its calls is open; else the message alone."""
-    open_places = [
-        place
-        for place, part in enumerate(message.parts)
-        if isinstance(part, ToolCall) and part.args is not None and part.call_id not in answered
-    ]
-    if not open_places:
+def _open_calls(calls: Sequence[ToolCall], answered: Counter[str]) -> list[ToolCall]:
+    """The whole calls for which `answered` holds no result; one result answers one call, even if an id was used twice."""
+    left = answered.copy()
+    open_calls = []
+    for call in calls:
+        if call.args is None:
+            continue
+        if left[call.call_id] <= 0:
+            open_calls.append(call)
+        left[call.call_id] -= 1
+    return open_calls
+
+
+def _closed(message: Message, text: str) -> list[Message]:
+    """An assistant message none of whose calls was answered: up to its last whole call, the results, and the tail."""
+    places = [place for place, part in enumerate(message.parts) if isinstance(part, ToolCall) and part.args is not None]
+    if not places:
         return [message]
-    cut = open_places[-1] + 1
-    calls = [call for call in message.tool_calls if call.args is not None and call.call_id not in answered]
-    results: list[Part] = [ToolResult(call_id=call.call_id, name=call.name, content=text, is_error=True) for call in calls]
-    closed = [Message(role="assistant", parts=message.parts[:cut]), Message(role="user", parts=results)]
+    cut = places[-1] + 1
+    head = Message(role="assistant", parts=message.parts[:cut])
+    results = _not_run([call for call in head.tool_calls if call.args is not None], text)
     tail = message.parts[cut:]
-    return [*closed, Message(role="assistant", parts=tail)] if tail else closed
+    return [head, results, Message(role="assistant", parts=tail)] if tail else [head, results]
+
+
+def _not_run(calls: Iterable[ToolCall], text: str) -> Message:
+    return Message.user(*(ToolResult(call_id=call.call_id, name=call.name, content=text, is_error=True) for call in calls))
 
 
 # ---------------------------------------------------------------- turns
@@ -111,10 +147,10 @@ def _turns(messages: Iterable[Message]) -> list[tuple[int, list[Message]]]:
     return turns
 
 
-def _answers_after(turns: list[tuple[int, list[Message]]]) -> list[set[str]]:
-    """For each turn, the call ids that the turn right after it answers."""
-    answers = [{result.call_id for message in turn for result in message.tool_results} for _, turn in turns]
-    return [*answers[1:], set()] if answers else []
+def _answers_after(turns: list[tuple[int, list[Message]]]) -> list[Counter[str]]:
+    """For each turn, the call ids that the turn right after it answers, and how often."""
+    answers = [Counter(result.call_id for message in turn for result in message.tool_results) for _, turn in turns]
+    return [*answers[1:], Counter()] if answers else []
 
 
 def _refuse_unanswered(calls: Sequence[ToolCall], place: int) -> None:
@@ -129,13 +165,38 @@ def _refuse_unanswered(calls: Sequence[ToolCall], place: int) -> None:
 # ---------------------------------------------------------------- repairs
 
 
-def _without_dead_calls(message: Message, answered: set[str]) -> Message:
-    kept = [
-        part
-        for part in message.parts
-        if not (isinstance(part, ToolCall) and part.args is None and part.call_id not in answered)
-    ]
-    return message if len(kept) == len(message.parts) else Message(role=message.role, parts=kept)
+def _without_dead_calls(turn: list[Message], answered: Counter[str]) -> list[Message]:
+    """The assistant turn without the calls that can never be run and were not answered."""
+    calls = [call for message in turn for call in message.tool_calls]
+    if all(call.args is not None for call in calls):
+        return turn
+    spare = answered.copy()
+    spare.subtract(call.call_id for call in calls if call.args is not None)
+    return [Message(role="assistant", parts=_alive(message.parts, spare)) for message in turn]
+
+
+def _alive(parts: Sequence[Part], spare: Counter[str]) -> list[Part]:
+    """`parts` without dead calls; `spare` counts the results that are left for calls without arguments."""
+    alive: list[Part] = []
+    after_dead = False
+    for part in parts:
+        if isinstance(part, ToolCall) and part.args is None:
+            spare[part.call_id] -= 1
+            if spare[part.call_id] < 0:
+                after_dead = True
+                continue
+        if after_dead and isinstance(part, Reasoning):
+            _drop_last_reasoning(alive)
+        after_dead = False
+        alive.append(part)
+    if after_dead:
+        _drop_last_reasoning(alive)
+    return alive
+
+
+def _drop_last_reasoning(parts: list[Part]) -> None:
+    while parts and isinstance(parts[-1], Reasoning):
+        parts.pop()
 
 
 def _results_first(turn: list[Message], calls: list[ToolCall], place: int) -> list[Message]:
@@ -152,7 +213,7 @@ def _results_first(turn: list[Message], calls: list[ToolCall], place: int) -> li
 def _in_call_order(results: list[ToolResult], calls: list[ToolCall], place: int) -> list[ToolResult]:
     """One result per call. A provider that used one id twice gets its results in the order in which they stand."""
     by_id: dict[str, list[ToolResult]] = {}
-    for result in results:
+    for result in reversed(results):
         by_id.setdefault(result.call_id, []).append(result)
     ordered: list[ToolResult] = []
     unanswered: list[ToolCall] = []
@@ -161,15 +222,16 @@ def _in_call_order(results: list[ToolResult], calls: list[ToolCall], place: int)
         if not waiting:
             unanswered.append(call)
             continue
-        result = waiting.pop(0)
-        ordered.append(result if result.name else result.model_copy(update={"name": call.name}))
+        result = waiting.pop()
+        named = {"name": call.name, "raw": result.raw}
+        ordered.append(result if result.name else result.model_copy(update=named))
     _refuse_unanswered(unanswered, place)
     _refuse_surplus(by_id, calls, place)
     return ordered
 
 
 def _refuse_surplus(by_id: dict[str, list[ToolResult]], calls: list[ToolCall], place: int) -> None:
-    made = [call.call_id for call in calls]
+    made = dict.fromkeys(call.call_id for call in calls)
     for call_id in (call_id for call_id, left in by_id.items() if left):
         if call_id in made:
             raise InvalidRequest(f"message {place}: call {call_id!r} is answered twice")
@@ -177,15 +239,3 @@ def _refuse_surplus(by_id: dict[str, list[ToolResult]], calls: list[ToolCall], p
             f"message {place}: a result for call {call_id!r}, but the assistant turn before it made no such call "
             f"(it made: {', '.join(made) or 'none'})"
         )
-
-
-def _merged(messages: Iterable[Message]) -> list[Message]:
-    return [
-        turn[0] if len(turn) == 1 else Message(role=turn[0].role, parts=[part for m in turn for part in m.parts])
-        for _, turn in _turns(messages)
-    ]
-
-
-def result_pieces(result: ToolResult) -> list[Text | Image]:
-    """The content of a result as a list of parts, whichever way it was written."""
-    return [Text(text=result.content)] if isinstance(result.content, str) else list(result.content)

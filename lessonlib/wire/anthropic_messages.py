@@ -7,21 +7,24 @@ tool's input is an object, which a stream sends as pieces of JSON text; thinking
 `input_tokens` leaves the cached tokens out; usage in a stream is cumulative, so it is overwritten, never added; a refusal is
 HTTP 200. A block, not a message, is the unit: one block is one part.
 
-Exceptions to raw replay, each a small function below: nulls and blank text are left out (the API returns them and refuses
-them), a call whose JSON was invalid goes back as an object that says so, and before a `fallback` block the declined
-model's thinking and unanswered calls go.
+Blocks of its own go back as they came. The exceptions are listed in section 2.5, each a small function below.
 
-What this file does not do: beta message threads, files, batches. A server tool's use and result are opaque parts.
+What this file does not do: beta message threads, files, batches; it keeps no container between requests (`extra` can pass
+one on). A server tool's use and result are opaque parts.
 """
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from lessonlib import capabilities
+from lessonlib.capabilities import Capabilities
 from lessonlib.errors import IncompleteStream, InvalidRequest, ProtocolError
-from lessonlib.history import arrange, result_pieces
+from lessonlib.history import arrange, merge_neighbours, result_pieces
 from lessonlib.sse import ServerSentEvent
 from lessonlib.types import (
     JSON,
@@ -48,7 +51,6 @@ from lessonlib.types import (
 from lessonlib.wire.base import (
     NOTHING,
     ErrorDetails,
-    Slot,
     StreamDecoder,
     Table,
     WireFormat,
@@ -58,6 +60,7 @@ from lessonlib.wire.base import (
     compact,
     cut_call,
     error_object,
+    first_env,
     function_call,
     parse_args,
     retryable_status,
@@ -69,8 +72,9 @@ NAME = "anthropic-messages"
 VERSION = "2026-10-21"
 """The API version that the official SDK sends; 2023-06-01 still works. On the newer one sampling parameters are refused."""
 
-DEFAULT_MAX_TOKENS = 8192
-"""The output cap is required here, so a request without one gets this. It covers thinking too."""
+DEFAULT_MAX_TOKENS = 16_384
+"""The output cap is required here, so a request without one gets this. It covers thinking, which is on by default since
+the 5 generation, and stays below the length from which the official SDK insists on streaming (section 1.2)."""
 
 STOP: Mapping[str, StopReason] = {
     "end_turn": StopReason.END,
@@ -83,20 +87,39 @@ STOP: Mapping[str, StopReason] = {
     "refusal": StopReason.REFUSAL,
 }
 
+CUTTING = frozenset({StopReason.LENGTH, StopReason.REFUSAL})
+"""Stops that may fall inside a block: the output cap and the classifier. A call that stands last was not finished."""
+
 RETRYABLE_TYPES = frozenset({"rate_limit_error", "overloaded_error", "api_error", "timeout_error"})
 SPEND_LIMITS = frozenset({"enforced_spend_limit_reached", "contract_spend_limit_reached"})
 
 BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 49152}
 """Thinking budgets for effort words, on models (4.5 and earlier) that take a budget only. Our choice, not Anthropic's."""
 
+SMALLEST_BUDGET = 1024
+
+OPENING = "(The conversation begins with the assistant.)"
+"""The user message that is put before a conversation which the assistant opens: the API wants the user first."""
+
+NO_MESSAGE = "The tool failed without a message."
+"""The text of an error result that has none: the API refuses an empty one."""
+
+NO_PICTURE = "[A picture, which cannot stand here.]"
+"""What stands for a picture in an assistant message or an error result: the API takes text only in both."""
+
 
 class AnthropicMessages(WireFormat):
-    """The Messages API. `version` is the `anthropic-version` header; `bearer=True` sends the key as `Authorization: Bearer`
-    (what the official SDK does) instead of `x-api-key`. Send one of the two, never both."""
+    """The Messages API.
+
+    version: the `anthropic-version` header. bearer: send the key as `Authorization: Bearer` (what the official SDK does)
+    instead of `x-api-key`; by default only a key from ANTHROPIC_AUTH_TOKEN goes so. A header of either name in `headers`
+    takes the place of both. message_stop_required: False accepts a stream that ends after its stop reason but without
+    `message_stop`, for gateways that leave it out (section 4.3).
+    """
 
     name: ClassVar[str] = NAME
     provider: ClassVar[str] = "anthropic"
-    key_variables: ClassVar[tuple[str, ...]] = ("ANTHROPIC_API_KEY",)
+    key_variables: ClassVar[tuple[str, ...]] = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
     base_url_variables: ClassVar[tuple[str, ...]] = ("ANTHROPIC_BASE_URL",)
     default_base_url: ClassVar[str] = "https://api.anthropic.com"
 
@@ -108,11 +131,14 @@ class AnthropicMessages(WireFormat):
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         version: str = VERSION,
-        bearer: bool = False,
+        bearer: bool | None = None,
+        message_stop_required: bool = True,
     ) -> None:
         super().__init__(model, api_key=api_key, base_url=base_url, headers=headers)
+        self.base_url = self.base_url.removesuffix("/v1")  # both spellings are in use; the path below has it
         self.version = version
-        self.bearer = bearer
+        self.bearer = bearer if bearer is not None else api_key is None and first_env("ANTHROPIC_API_KEY") is None
+        self.message_stop_required = message_stop_required
 
     # ------------------------------------------------------------ encode
 
@@ -121,24 +147,27 @@ class AnthropicMessages(WireFormat):
 
     def auth(self) -> dict[str, str]:
         headers = {"anthropic-version": self.version}
-        if self._key is not None:
-            key = self._key.reveal()
-            headers |= {"authorization": f"Bearer {key}"} if self.bearer else {"x-api-key": key}
-        return headers
+        if self._key is None or not self.headers.keys().isdisjoint(("x-api-key", "authorization")):
+            return headers
+        key = self._key.reveal()
+        return headers | ({"authorization": f"Bearer {key}"} if self.bearer else {"x-api-key": key})
 
     def body(self, request: Request, model: str, stream: bool) -> JSON:
         able = capabilities.of(model)
-        body: JSON = {"model": model, "max_tokens": request.max_tokens or _default_cap(request)}
-        if request.system:
+        messages = encode_messages(request.messages, able)
+        reasoning = _encode_reasoning(request, able, messages)
+        body: JSON = {"model": model, "max_tokens": request.max_tokens or _default_cap(reasoning, able)}
+        if request.system and request.system.strip():
             body["system"] = request.system
-        body["messages"] = encode_messages(request.messages)
-        body |= _encode_tools(request, able)
-        body |= _encode_reasoning(request, able)
+        body["messages"] = messages
+        body |= _encode_tools(request)
+        body |= _encode_choice(request, able, reasoning)
+        body |= reasoning
         if request.output_schema is not None:
-            schema = {"type": "json_schema", "schema": request.output_schema}
-            body["output_config"] = {**as_dict(body.get("output_config")), "format": schema}
+            output = {"type": "json_schema", "schema": held_schema(request.output_schema)}
+            body["output_config"] = {**as_dict(body.get("output_config")), "format": output}
         if request.stop:
-            body["stop_sequences"] = request.stop
+            body["stop_sequences"] = _encode_stop(request.stop)
         if stream:
             body["stream"] = True
         return body
@@ -147,9 +176,9 @@ class AnthropicMessages(WireFormat):
 
     def decode(self, payload: Any) -> Response:
         message = as_dict(payload)
-        if message.get("type") == "error" or "error" in message:
-            raise self.api_error(200, payload)
         blocks = message.get("content")
+        if message.get("type") == "error" or (message.get("error") and blocks is None):
+            raise self.api_error(200, payload)
         if not isinstance(blocks, list):
             raise ProtocolError(f"not a Messages response: no content list in {compact(payload)[:120]}")
         return self.respond(message, [decode_block(block) for block in blocks])
@@ -157,13 +186,14 @@ class AnthropicMessages(WireFormat):
     def respond(self, message: JSON, parts: Sequence[Part]) -> Response:
         """The Response for a whole message object whose blocks have been decoded already."""
         raw_stop = word(message.get("stop_reason"))
+        stop = STOP.get(raw_stop or "", StopReason.OTHER)
         return Response(
             id=as_text(message.get("id")),
             model=as_text(message.get("model")),
             provider=self.provider,
             wire=NAME,
-            message=Message(role="assistant", parts=list(parts)),
-            stop=STOP.get(raw_stop or "", StopReason.OTHER),
+            message=Message(role="assistant", parts=settle(parts, stop)),
+            stop=stop,
             raw_stop=raw_stop,
             usage=decode_usage(message.get("usage")),
             raw=message,
@@ -179,7 +209,7 @@ class AnthropicMessages(WireFormat):
         if kind == "message" and "content" in message:
             return 2
         if kind == "error" and "error" in message:  # the body of an HTTP error, or the event of a broken stream
-            return 2 if "request_id" in message or not as_dict(message["error"]).keys() & {"code", "param"} else 1
+            return 2 if "request_id" in message else 1
         if kind == "ping":
             return 1
         return 2 if kind == "message_start" or kind in MessagesDecoder.TABLE["OPEN"] else 0
@@ -188,14 +218,15 @@ class AnthropicMessages(WireFormat):
 
     def error_details(self, status: int, payload: Any) -> ErrorDetails:
         """Section 6. Inside a stream (status 200) the error's type decides; over HTTP the status does, but a spend limit
-        is a 429 that no waiting will lift."""
+        is a 429 that no waiting will lift. An error without a type inside a stream is a gateway that broke down."""
         error = error_object(payload)
         kind = word(error.get("type"))
+        kind = kind if kind != "error" else None
         code = word(as_dict(error.get("details")).get("error_code")) or word(error.get("code"))
-        retryable = kind in RETRYABLE_TYPES if status == 200 else retryable_status(status)
+        retryable = (kind is None or kind in RETRYABLE_TYPES) if status == 200 else retryable_status(status)
         return ErrorDetails(
             message=as_text(error.get("message")),
-            type=kind if kind != "error" else None,
+            type=kind,
             code=code,
             retryable=retryable and code not in SPEND_LIMITS,
             request_id=word(as_dict(payload).get("request_id")),
@@ -205,74 +236,96 @@ class AnthropicMessages(WireFormat):
 # ---------------------------------------------------------------- encode: one function per thing
 
 
-def encode_messages(messages: Sequence[Message]) -> list[JSON]:
-    """The `messages` list: alternating roles, results first, no blank text."""
-    arranged = arrange(messages, NAME, merge=True, drop=_is_blank)
-    calls = {call.call_id: call for message in arranged for call in message.tool_calls}
-    encoded = [
-        {"role": message.role, "content": [encode_part(part, calls) for part in _without_declined(message.parts)
-                                           if not part.inside]}
-        for message in arranged
-    ]  # fmt: skip
+def encode_messages(messages: Sequence[Message], able: Capabilities = capabilities.UNKNOWN) -> list[JSON]:
+    """The `messages` list: the user first, alternating roles, results first, no blank text."""
+    arranged = arrange([_without_declined(message) for message in messages], NAME, merge=True, drop=_is_blank)
+    arranged = merge_neighbours(message for message in map(_without_last_thinking, arranged) if message.parts)
+    if not arranged:
+        raise InvalidRequest("nothing to send: no message has any content")
+    if arranged[-1].role == "assistant":
+        _refuse_prefill(arranged[-1], able)
+    if arranged[0].role == "assistant":
+        arranged.insert(0, Message.user(OPENING))
+    ids = CallIds()
+    encoded = [_encode_message(message, ids) for message in arranged]
     return _without_trailing_space(encoded)
 
 
-def encode_part(part: Part, calls: Mapping[str, ToolCall]) -> JSON:
+def _encode_message(message: Message, ids: CallIds) -> JSON:
+    parts = [part for part in message.parts if not (part.inside and part.wire == NAME)]
+    if message.role == "assistant":
+        parts = [Text(text=NO_PICTURE) if isinstance(part, Image) else part for part in parts]
+    return {"role": message.role, "content": [encode_part(part, ids) for part in parts]}
+
+
+def encode_part(part: Part, ids: CallIds) -> JSON:
     """One block. Own parts go back as they came, without nulls; foreign ones are rebuilt."""
+    match part:
+        case ToolCall():
+            return _encode_call(part, ids)
+        case ToolResult():
+            return _encode_result(part, ids)
     raw = part.raw_for(NAME)
-    if raw is not None and not (isinstance(part, ToolCall) and part.args is None):
-        return {key: value for key, value in raw.items() if value is not None}
+    if raw is not None:
+        return _without_nulls(raw)
     match part:
         case Text():
             return {"type": "text", "text": part.text}
         case Image():
             return {"type": "image", "source": _image_source(part)}
-        case ToolCall():
-            # the API wants an object; this is the form that its documentation names for invalid JSON
-            arguments = part.args if part.args is not None else {"INVALID_JSON": part.raw_args}
-            return {"type": "tool_use", "id": part.call_id, "name": part.name, "input": arguments}
-        case ToolResult():
-            return _encode_result(part, calls)
         case _:
             raise InvalidRequest(f"a {part.type} part without its own JSON cannot be sent to {NAME}")
 
 
-def _encode_result(result: ToolResult, calls: Mapping[str, ToolCall]) -> JSON:
-    block: JSON = {"type": "tool_result", "tool_use_id": result.call_id}
-    pieces = [encode_part(piece, calls) for piece in result_pieces(result) if not _is_blank(piece)]
-    if pieces:
-        block["content"] = result.content if isinstance(result.content, str) else pieces
+def _encode_call(call: ToolCall, ids: CallIds) -> JSON:
+    block = _without_nulls(call.raw_for(NAME) or {"type": "tool_use", "id": "", "name": call.name, "input": call.args})
+    if call.args is None:  # the API wants an object; this is the form that its documentation names for invalid JSON
+        block["input"] = {"INVALID_JSON": call.raw_args}
+    return {**block, "id": ids.issue(call)}
+
+
+def _encode_result(result: ToolResult, ids: CallIds) -> JSON:
+    call_id, toolset = ids.answer(result)
+    block: JSON = {"type": "tool_result", "tool_use_id": call_id}
+    pieces = result_pieces(result)
+    if result.is_error:
+        pieces = [Text(text=NO_PICTURE) if isinstance(piece, Image) else piece for piece in pieces]
+    blocks = [encode_part(piece, ids) for piece in pieces if not _is_blank(piece)]
+    if blocks:
+        block["content"] = result.content if isinstance(result.content, str) else blocks
+    elif result.is_error:
+        block["content"] = NO_MESSAGE
     if result.is_error:
         block["is_error"] = True
-    call = calls.get(result.call_id)
-    toolset = (call.raw_for(NAME) or {}).get("toolset_name") if call else None
     return {**block, "toolset_name": toolset} if toolset else block
 
 
+_FIRST_BYTES = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
+"""How the four kinds of picture that the API takes begin, in base64."""
+
+
 def _image_source(image: Image) -> JSON:
+    """Section 2.1. The API compares the label with the bytes and refuses `image/jpg`, so the bytes give the label. A data
+    URL, which OpenAI takes as a URL, is base64 here."""
+    data, label = image.data, image.media_type
     if image.url is not None:
-        return {"type": "url", "url": image.url}
-    return {"type": "base64", "media_type": image.media_type, "data": image.data}
+        if not image.url.startswith("data:"):
+            return {"type": "url", "url": image.url}
+        head, _, data = image.url.removeprefix("data:").partition(",")
+        label, *parameters = head.split(";")
+        if "base64" not in parameters:
+            raise InvalidRequest("a data URL must be base64: data:image/png;base64,...")
+    kind = next((kind for start, kind in _FIRST_BYTES.items() if (data or "").startswith(start)), label)
+    return {"type": "base64", "media_type": kind, "data": data}
 
 
-def _encode_tools(request: Request, able: capabilities.Capabilities) -> JSON:
-    if not request.tools:
-        return {}
-    fields: JSON = {"tools": [_encode_tool(tool) for tool in request.tools]}
-    words = {"auto": {"type": "auto"}, "none": {"type": "none"}, "required": {"type": "any"}}
-    choice = request.tool_choice or ("auto" if request.parallel is False else None)
-    if choice is None:
-        return fields
-    encoded: JSON = dict(words.get(choice) or {"type": "tool", "name": choice})
-    if encoded["type"] in ("any", "tool") and able.forced_tool_choice is False:
-        raise InvalidRequest(f'{able.family} refuses a forced tool_choice; use tool_choice="auto" and say it in the prompt')
-    if request.parallel is False and encoded["type"] != "none":
-        encoded["disable_parallel_tool_use"] = True
-    return {**fields, "tool_choice": encoded}
+def _encode_tools(request: Request) -> JSON:
+    return {"tools": [_encode_tool(tool) for tool in request.tools]} if request.tools else {}
 
 
 def _encode_tool(tool: Tool) -> JSON:
-    encoded: JSON = {"name": tool.name, "input_schema": tool.schema_for_function()}
+    schema = tool.schema_for_function()
+    encoded: JSON = {"name": tool.name, "input_schema": held_schema(schema) if tool.strict else schema}
     if tool.description:
         encoded["description"] = tool.description
     if tool.strict is not None:
@@ -280,8 +333,38 @@ def _encode_tool(tool: Tool) -> JSON:
     return encoded
 
 
-def _encode_reasoning(request: Request, able: capabilities.Capabilities) -> JSON:
-    """Section 1.2: models from 4.6 on decide themselves (`adaptive`) and take an effort; earlier ones take a budget."""
+def _encode_choice(request: Request, able: Capabilities, reasoning: JSON) -> JSON:
+    """`tool_choice`, in which the switch for parallel calls lives (section 1.3). Server tools come in by `extra`."""
+    if not (request.tools or request.extra.get(NAME, {}).get("tools")):
+        return {}
+    choice = request.tool_choice or ("auto" if request.parallel is False else None)
+    if choice is None:
+        return {}
+    words = {"auto": {"type": "auto"}, "none": {"type": "none"}, "required": {"type": "any"}}
+    encoded: JSON = dict(words.get(choice) or {"type": "tool", "name": choice})
+    if encoded["type"] in ("any", "tool"):
+        if able.forced_tool_choice is False:
+            raise InvalidRequest(f'{able.family} refuses a forced tool_choice; use tool_choice="auto" and ask in the prompt')
+        if _budget_in(reasoning):
+            raise InvalidRequest(
+                'a thinking budget excludes a forced tool_choice; use tool_choice="auto", or reasoning="none"'
+            )
+    if request.parallel is False and encoded["type"] != "none":
+        encoded["disable_parallel_tool_use"] = True
+    return {"tool_choice": encoded}
+
+
+def _encode_stop(sequences: Sequence[str]) -> list[str]:
+    if any(not sequence.strip() for sequence in sequences):
+        raise InvalidRequest("a stop sequence of white space alone is refused by this API; cut the text yourself instead")
+    return list(sequences)
+
+
+# ---------------------------------------------------------------- encode: thinking (section 1.4)
+
+
+def _encode_reasoning(request: Request, able: Capabilities, messages: Sequence[JSON]) -> JSON:
+    """Models from 4.6 on decide themselves (`adaptive`) and take an effort; earlier ones take a budget."""
     asked = request.reasoning
     if asked is None:
         return {}
@@ -292,24 +375,129 @@ def _encode_reasoning(request: Request, able: capabilities.Capabilities) -> JSON
     if able.thinking == "budget" or isinstance(asked, int):
         if able.thinking == "adaptive":
             raise InvalidRequest(f'{able.family} takes an effort word (reasoning="low"), not a budget in tokens')
-        return {"thinking": {"type": "enabled", "budget_tokens": _budget(asked)}}
-    return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": asked}}
+        if _tool_turn_without_thinking(messages):
+            return {}
+        return {"thinking": {"type": "enabled", "budget_tokens": _budget(asked, request.max_tokens)}}
+    return {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": _effort(asked, able)}}
 
 
-def _budget(asked: str | int) -> int:
-    if isinstance(asked, int):
-        return asked
-    if asked not in BUDGETS:
+def _effort(asked: str, able: Capabilities) -> str:
+    if asked == "minimal":
+        return "low"  # the least that there is here
+    if able.efforts is not None and asked not in able.efforts:
+        raise InvalidRequest(f"{able.family} takes the efforts {', '.join(able.efforts)}, not {asked!r}")
+    return asked
+
+
+def _budget(asked: str | int, cap: int | None) -> int:
+    """A budget as a number must fit; one for an effort word is ours, so it gives way and leaves half of the cap."""
+    if isinstance(asked, str) and asked not in BUDGETS:
         raise InvalidRequest(f"reasoning {asked!r} is neither a number of tokens nor one of {', '.join(BUDGETS)}")
-    return BUDGETS[asked]
+    budget = asked if isinstance(asked, int) else min(BUDGETS[asked], cap // 2 if cap else BUDGETS[asked])
+    if budget < SMALLEST_BUDGET:
+        raise InvalidRequest(
+            f"a thinking budget is at least {SMALLEST_BUDGET} tokens, here it would be {budget}; raise max_tokens"
+        )
+    if cap is not None and budget >= cap:
+        raise InvalidRequest(f"max_tokens ({cap}) covers thinking too, so it must be larger than the budget ({budget})")
+    return budget
 
 
-def _default_cap(request: Request) -> int:
-    """A thinking budget must be smaller than the cap, which covers both."""
-    return DEFAULT_MAX_TOKENS + (request.reasoning if isinstance(request.reasoning, int) else 0)
+def _budget_in(reasoning: JSON) -> int:
+    budget: int = as_dict(reasoning.get("thinking")).get("budget_tokens", 0)
+    return budget
 
 
-# ---------------------------------------------------------------- encode: the exceptions to raw replay
+def _default_cap(reasoning: JSON, able: Capabilities) -> int:
+    cap = DEFAULT_MAX_TOKENS + _budget_in(reasoning)
+    return min(cap, able.max_output) if able.max_output else cap
+
+
+def _tool_turn_without_thinking(messages: Sequence[JSON]) -> bool:
+    """Whether a tool turn is open that did not begin with thinking, because another model made the calls. With a budget the
+    API then refuses to think in this turn."""
+    if messages[-1]["content"][0].get("type") != "tool_result":
+        return False
+    return messages[-2]["content"][0].get("type") not in ("thinking", "redacted_thinking")
+
+
+# ---------------------------------------------------------------- encode: schemas that the model is held to (section 1.5)
+
+_BOUNDS = frozenset({
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+    "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties",
+})  # fmt: skip
+
+
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"})
+
+
+def held_schema(schema: Any, place: str = "$") -> Any:
+    """The schema as constrained decoding takes it: every object closed, bounds moved into the description, where the model
+    still reads them (the official SDK does the same; check the answer). Objects with free keys cannot be expressed."""
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:  # what stands beside a reference is refused
+        schema = {key: value for key, value in schema.items() if key in ("$ref", "$defs", "definitions")}
+    held: JSON = {key: _held(key, value, place) for key, value in schema.items() if not _is_bound(key, value)}
+    if "oneOf" in held:
+        held["anyOf"] = held.pop("oneOf")
+    bounds = [f"{key}: {compact(value)}" for key, value in schema.items() if _is_bound(key, value)]
+    if bounds:
+        held["description"] = f"{held.get('description', '')} ({', '.join(bounds)})".strip()
+    if schema.get("type") == "object" or "properties" in schema:
+        if schema.get("additionalProperties", False) is not False:
+            raise InvalidRequest(
+                f"the object at {place} allows any key, which a schema that the model is held to cannot say"
+            )
+        held["additionalProperties"] = False
+    return held
+
+
+def _held(key: str, value: Any, place: str) -> Any:
+    if key in ("properties", "$defs", "definitions") and isinstance(value, dict):
+        return {name: held_schema(schema, f"{place}.{name}") for name, schema in value.items()}
+    if key in ("anyOf", "oneOf", "allOf") and isinstance(value, list):
+        return [held_schema(schema, place) for schema in value]
+    return held_schema(value, f"{place}[]") if key == "items" else value
+
+
+def _is_bound(key: str, value: Any) -> bool:
+    if key == "format":
+        return value not in _FORMATS
+    return key in _BOUNDS and not (key == "minItems" and value in (0, 1))
+
+
+# ---------------------------------------------------------------- encode: the exceptions to raw replay (section 2.5)
+
+
+class CallIds:
+    """The ids under which calls and results are sent. The API takes letters, digits, `_` and `-`, and every id once; another
+    vendor's ids may be empty, hold dots or colons, or come back in every turn. What is legal and new stays as it is."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, int] = {}  # id -> how often it was asked for
+        self._open: deque[tuple[str, str | None]] = deque()  # sent ids of the calls that wait for their results, in order
+
+    def issue(self, call: ToolCall) -> str:
+        """The id for a call."""
+        wanted = re.sub(r"[^a-zA-Z0-9_-]", "_", call.call_id) or "call"
+        call_id = wanted
+        while call_id in self._used:
+            self._used[wanted] += 1
+            call_id = f"{wanted}_{self._used[wanted]}"
+        self._used[call_id] = 1
+        self._open.append((call_id, (call.raw_for(NAME) or {}).get("toolset_name")))
+        return call_id
+
+    def answer(self, result: ToolResult) -> tuple[str, str | None]:
+        """The id of the call that `result` answers, and the toolset it belongs to. `arrange` has put them in call order."""
+        return self._open.popleft()
+
+
+def _without_nulls(block: JSON) -> JSON:
+    """The API returns fields that are null, and refuses some of them (`caller`) when they come back."""
+    return {key: value for key, value in block.items() if value is not None}
 
 
 def _is_blank(part: Part) -> bool:
@@ -317,29 +505,60 @@ def _is_blank(part: Part) -> bool:
     return isinstance(part, Text) and not part.text.strip()
 
 
-def _without_declined(parts: Sequence[Part]) -> Sequence[Part]:
-    """Before a `fallback` block stands what the declined model began; its thinking must not be replayed."""
+def _without_last_thinking(message: Message) -> Message:
+    """An assistant message must not end with thinking, which is how one ends that was cut there."""
+    count = len(message.parts)
+    while count and isinstance(message.parts[count - 1], Reasoning):
+        count -= 1
+    return message if count == len(message.parts) else Message(role=message.role, parts=message.parts[:count])
+
+
+def _without_declined(message: Message) -> Message:
+    """Before a `fallback` block stands what the declined model began: its thinking must not be replayed, nor its calls,
+    nor a server tool's use that has no result."""
+    place = _last_fallback(message.parts)
+    if place is None:
+        return message
+    answered = {part.raw.get("tool_use_id") for part in message.parts[:place] if isinstance(part, Opaque) and part.raw}
+    kept = [part for part in message.parts[:place] if not _is_declined(part, answered)]
+    return Message(role=message.role, parts=[*kept, *message.parts[place:]])
+
+
+def _is_declined(part: Part, answered: set[Any]) -> bool:
+    if isinstance(part, Opaque):
+        return part.kind.endswith("tool_use") and (part.raw or {}).get("id") not in answered
+    return isinstance(part, (Reasoning, ToolCall))
+
+
+def _last_fallback(parts: Sequence[Part]) -> int | None:
     for place in range(len(parts) - 1, -1, -1):
         part = parts[place]
         if isinstance(part, Opaque) and part.kind == "fallback":
-            return [*(part for part in parts[:place] if not isinstance(part, Reasoning)), *parts[place:]]
-    return parts
+            return place
+    return None
+
+
+def _refuse_prefill(last: Message, able: Capabilities) -> None:
+    """Section 1.6. A turn that was paused goes back last; it holds a server tool's blocks or a compaction."""
+    if able.prefill is False and not any(isinstance(part, Opaque) for part in last.parts):
+        raise InvalidRequest(
+            f"{able.family} does not continue an assistant message: end with a user message that asks it to go on"
+        )
 
 
 def _without_trailing_space(encoded: list[JSON]) -> list[JSON]:
     """A final assistant message (a prefill) must not end in white space: the API answers 400."""
-    if encoded and encoded[-1]["role"] == "assistant":
-        last = encoded[-1]["content"][-1]
-        if last.get("type") == "text":
-            encoded[-1]["content"][-1] = {**last, "text": last["text"].rstrip()}
+    last = encoded[-1]["content"][-1]
+    if encoded[-1]["role"] == "assistant" and last["type"] == "text":
+        encoded[-1]["content"][-1] = {**last, "text": last["text"].rstrip()}
     return encoded
 
 
 # ---------------------------------------------------------------- decode: one function per thing
 
 
-def decode_block(block: Any, arguments: str | None = None) -> Part:
-    """The part for one whole content block. `arguments`: the JSON text of a streamed tool input that is no valid object."""
+def decode_block(block: Any) -> Part:
+    """The part for one whole content block. An `input` that is text is what a stream sent and is no valid object."""
     raw = as_dict(block)
     match raw.get("type"):
         case "text":
@@ -349,15 +568,33 @@ def decode_block(block: Any, arguments: str | None = None) -> Part:
         case "redacted_thinking":
             return Reasoning(wire=NAME, raw=raw)
         case "tool_use":
-            given = raw.get("input") if arguments is None else arguments
-            return function_call(as_text(raw.get("id")), as_text(raw.get("name")), given or {}, wire=NAME, raw=raw)
+            given = raw.get("input") or {}
+            return function_call(as_text(raw.get("id")), as_text(raw.get("name")), given, wire=NAME, raw=raw)
         case kind:
-            return Opaque(kind=as_text(kind) or "unknown", wire=NAME, raw=raw)
+            whole = not isinstance(raw.get("input"), str)
+            return Opaque(kind=as_text(kind) or "unknown", wire=NAME, raw=raw if whole else None)
+
+
+def settle(parts: Sequence[Part], stop: StopReason) -> list[Part]:
+    """What only the whole message tells about its parts: which calls the client may run (section 4.4).
+
+    A call that stands last when the output was cut may look whole and not be: the service closes what it cuts. And a call
+    before a `fallback` block is one of the model that declined; it is kept for the record.
+    """
+    settled = list(parts)
+    for place in range(_last_fallback(settled) or 0):
+        part = settled[place]
+        if isinstance(part, ToolCall):
+            settled[place] = Opaque(kind="tool_use", wire=NAME, raw=part.raw)
+    last = settled[-1] if settled else None
+    if stop in CUTTING and isinstance(last, ToolCall) and last.args is not None:
+        settled[-1] = cut_call(last.call_id, last.name, last.raw_args, wire=NAME)
+    return settled
 
 
 def decode_usage(usage: Any) -> Usage | None:
     """Section 5: the three input counts are disjoint, so all input is their sum; output includes thinking."""
-    if not isinstance(usage, dict):
+    if not isinstance(usage, dict) or not usage:
         return None
     fresh = as_count(usage.get("input_tokens"))
     written = as_count(usage.get("cache_creation_input_tokens"))
@@ -373,6 +610,29 @@ def decode_usage(usage: Any) -> Usage | None:
 
 
 # ---------------------------------------------------------------- the stream
+
+GROWS = {"text": "text", "thinking": "thinking", "tool_use": "input", "server_tool_use": "input", "mcp_tool_use": "input"}
+"""Block type -> the field that grows piece by piece. A block of a new type takes the first kind of piece that comes."""
+
+PIECES = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "input_json_delta": ("input", "partial_json"),
+}
+"""Delta type -> the field of the block that it feeds, and the field of the delta that holds the piece."""
+
+
+@dataclass(slots=True)
+class Block:
+    """A content block that is being built: `raw` as it started, and the pieces, joined once at the end."""
+
+    index: int
+    raw: JSON
+    kind: str
+    grows: str | None
+    call_id: str
+    pieces: list[str] = field(default_factory=list)
+    closed: bool = False
 
 
 class MessagesDecoder(StreamDecoder):
@@ -401,15 +661,23 @@ class MessagesDecoder(StreamDecoder):
         super().__init__(wire)
         self._wire = wire
         self._message: JSON = {}
-        self._blocks: dict[int, Slot] = {}
-        self._parts: dict[int, Part] = {}
+        self._blocks: dict[int, Block] = {}
+        self._parts: dict[int, Part] = {}  # of the blocks that have stopped
+        self._announced: dict[int, Part] = {}  # by a PartDone
+        self._held: int | None = None  # a call that has stopped, but is the last so far, so it may yet prove to be cut
 
     def kind(self, payload: Any, sse: ServerSentEvent) -> str:
-        kind: str = payload["type"]
+        """Some gateways leave `type` out; then the SSE name tells, or that there is an `error`."""
+        kind: str = payload.get("type") or ("error" if payload.get("error") else sse.event)
         return kind
 
     def end_words(self) -> str:
         return "message_stop"
+
+    def close(self, stray: bytes = b"") -> Sequence[Event]:
+        if self.state == "ENDING" and not self._wire.message_stop_required and not stray:
+            return self.feed(ServerSentEvent("message_stop", b'{"type":"message_stop"}'))
+        return super().close(stray)
 
     # ------------------------------------------------------------ the message
 
@@ -419,20 +687,32 @@ class MessagesDecoder(StreamDecoder):
 
     def _on_message_delta(self, payload: JSON) -> Sequence[Event]:
         """Cumulative: what is there and not null replaces, the rest stays."""
-        changes = {**payload, **as_dict(payload.get("delta"))}
-        usage = {key: value for key, value in as_dict(payload.get("usage")).items() if value is not None}
-        self._message |= {
-            key: value for key, value in changes.items() if value is not None and key not in ("type", "delta", "usage")
-        }
-        self._message["usage"] = {**as_dict(self._message.get("usage")), **usage}
+        changes = _without_nulls({**payload, **as_dict(payload.get("delta"))})
+        self._message |= {key: value for key, value in changes.items() if key not in ("type", "delta", "usage", "content")}
+        usage = _without_nulls(as_dict(payload.get("usage")))
+        if usage:
+            self._message["usage"] = {**as_dict(self._message.get("usage")), **usage}
         return NOTHING
 
     def _on_message_stop(self, payload: JSON) -> Sequence[Event]:
         if self.state == "OPEN":
             raise IncompleteStream("message_stop came without a message_delta that says why the model stopped")
-        events = [self._cut(slot) for _, slot in sorted(self._blocks.items()) if not slot.closed]
-        self._response = self.build(finished=True)
-        return [*events, Done(self._response)]
+        self._refuse_open_blocks()
+        response = self._response = self.build(finished=True)
+        announced = self._announced
+        late = [
+            PartDone(index, part)
+            for index, part in zip(sorted(self._blocks), response.message.parts, strict=True)
+            if announced.get(index) is not part
+        ]
+        return [*late, Done(response)]
+
+    def _refuse_open_blocks(self) -> None:
+        """A block without its stop: real when the output was cut inside a tool's input, else a contradiction."""
+        if STOP.get(self._message.get("stop_reason") or "") not in CUTTING:
+            for block in self._blocks.values():
+                if not block.closed:
+                    raise ProtocolError(f"message_stop came while content block {block.index} was open")
 
     def _on_error(self, payload: JSON) -> Sequence[Event]:
         raise self.wire.api_error(200, payload)
@@ -440,124 +720,134 @@ class MessagesDecoder(StreamDecoder):
     # ------------------------------------------------------------ blocks
 
     def _on_content_block_start(self, payload: JSON) -> Sequence[Event]:
-        index, block = payload["index"], payload["content_block"]
+        index, raw = payload["index"], payload["content_block"]
         if index in self._blocks:
             raise ProtocolError(f"content block {index} starts twice")
-        self._blocks[index] = Slot(index, block)
-        for key, event in (("text", TextDelta), ("thinking", ReasoningDelta)):
-            if block.get("type") == key and block.get(key):
-                return (event(index, block[key]),)
-        return NOTHING
+        kind = as_text(raw.get("type"))
+        block = Block(index, raw, kind, GROWS.get(kind), as_text(raw.get("id")))
+        self._blocks[index] = block
+        text = as_text(raw.get(block.grows)) if block.grows in ("text", "thinking") else ""
+        return [*self._release(), *(self._show(block, text) if text else NOTHING)]
 
     def _on_content_block_delta(self, payload: JSON) -> Sequence[Event]:
         index = payload["index"]
-        slot = self._blocks.get(index)
-        if slot is None or slot.closed:
+        block = self._blocks.get(index)
+        if block is None or block.closed:
             raise ProtocolError(f"a delta for content block {index}, which is not open")
         delta = payload["delta"]
-        handler = self._DELTAS.get(delta["type"])
-        return NOTHING if handler is None else handler(self, slot, delta)
+        kind = delta["type"]
+        piece = PIECES.get(kind)
+        if piece is None:
+            return self._other_delta(block, kind, delta)
+        grows, name = piece
+        if block.grows != grows:
+            _claim(block, grows, kind)
+        text = delta[name]
+        if not text:
+            return NOTHING
+        block.pieces.append(text)
+        return self._show(block, text)
 
     def _on_content_block_stop(self, payload: JSON) -> Sequence[Event]:
         index = payload["index"]
-        slot = self._blocks.get(index)
-        if slot is None or slot.closed:
+        block = self._blocks.get(index)
+        if block is None or block.closed:
             raise ProtocolError(f"content block {index} stops, but is not open")
-        slot.closed = True
-        part = self._parts[index] = _fold(slot)
-        return (PartDone(index, part),)
+        block.raw = _fold(block)
+        block.closed = True
+        part = self._parts[index] = decode_block(block.raw)
+        released = self._release()
+        if isinstance(part, ToolCall):
+            self._held = index
+            return released
+        self._announced[index] = part
+        return [*released, PartDone(index, part)]
 
-    def _cut(self, slot: Slot) -> PartDone:
-        """A block without its stop: real when the output cap fell inside a tool's input, else a contradiction."""
-        if STOP.get(self._message.get("stop_reason") or "") is not StopReason.LENGTH:
-            raise ProtocolError(f"message_stop came while content block {slot.index} was open")
-        part = self._parts[slot.index] = _unfinished(slot)
-        return PartDone(slot.index, part)
+    def _release(self) -> Sequence[Event]:
+        """The call that was the last one: now that the answer goes on, it is known to be whole."""
+        index = self._held
+        if index is None:
+            return NOTHING
+        self._held = None
+        part = self._announced[index] = self._parts[index]
+        return (PartDone(index, part),)
 
     # ------------------------------------------------------------ deltas
 
-    def _text(self, slot: Slot, delta: JSON) -> Sequence[Event]:
-        _must_be(slot, "text", "text_delta")
-        text = delta["text"]
-        slot.pieces.append(text)
-        return (TextDelta(slot.index, text),) if text else NOTHING
-
-    def _thinking(self, slot: Slot, delta: JSON) -> Sequence[Event]:
-        _must_be(slot, "thinking", "thinking_delta")
-        text = delta["thinking"]
-        slot.pieces.append(text)
-        return (ReasoningDelta(slot.index, text),) if text else NOTHING
-
-    def _input(self, slot: Slot, delta: JSON) -> Sequence[Event]:
-        if slot.raw.get("type") in ("text", "thinking"):
-            raise ProtocolError(f"an input_json_delta for content block {slot.index}, which is {slot.raw['type']}")
-        text = delta["partial_json"]
-        slot.pieces.append(text)
-        if not text or slot.raw.get("type") != "tool_use":
-            return NOTHING
-        return (ArgumentsDelta(slot.index, slot.raw["id"], text),)
-
-    def _signature(self, slot: Slot, delta: JSON) -> Sequence[Event]:
-        slot.raw = {**slot.raw, "signature": delta["signature"]}  # assigned, never joined: the SDK does the same
+    @staticmethod
+    def _show(block: Block, text: str) -> Sequence[Event]:
+        """The event that shows a piece. What server tools and unknown blocks hold is not for the eye."""
+        match block.kind:
+            case "text":
+                return (TextDelta(block.index, text),)
+            case "thinking":
+                return (ReasoningDelta(block.index, text),)
+            case "tool_use":
+                return (ArgumentsDelta(block.index, block.call_id, text),)
         return NOTHING
 
-    def _citation(self, slot: Slot, delta: JSON) -> Sequence[Event]:
-        slot.raw = {**slot.raw, "citations": [*(slot.raw.get("citations") or []), delta["citation"]]}
+    def _other_delta(self, block: Block, kind: str, delta: JSON) -> Sequence[Event]:
+        """Deltas that are not a piece of something. An unknown one is ignored, and counted for reports."""
+        match kind:
+            case "signature_delta":
+                block.raw["signature"] = delta["signature"]  # assigned, never joined: the SDK does the same
+            case "citations_delta":
+                if not isinstance(block.raw.get("citations"), list):
+                    block.raw["citations"] = []
+                block.raw["citations"].append(delta["citation"])
+            case "compaction_delta":
+                block.raw |= {key: value for key, value in delta.items() if key != "type"}
+            case _:
+                self.ignored[kind] = self.ignored.get(kind, 0) + 1
         return NOTHING
-
-    def _compaction(self, slot: Slot, delta: JSON) -> Sequence[Event]:
-        slot.raw = {**slot.raw, **{key: value for key, value in delta.items() if key != "type"}}
-        return NOTHING
-
-    _DELTAS: ClassVar[Mapping[str, Any]] = {
-        "text_delta": _text,
-        "input_json_delta": _input,
-        "thinking_delta": _thinking,
-        "signature_delta": _signature,
-        "citations_delta": _citation,
-        "compaction_delta": _compaction,
-    }
 
     # ------------------------------------------------------------ the answer
 
     def build(self, *, finished: bool) -> Response:
         if not self._message:
             raise IncompleteStream("nothing has arrived")
-        parts = [
-            self._parts[index] if index in self._parts else _unfinished(slot) for index, slot in sorted(self._blocks.items())
-        ]
-        message = {**self._message, "content": [part.raw for part in parts if part.raw is not None]}
-        return self._wire.respond(message, parts)
+        blocks = [self._blocks[index] for index in sorted(self._blocks)]
+        parts = [self._parts[block.index] if block.closed else _unfinished(block) for block in blocks]
+        content = [block.raw if block.closed else _folded_text(block) for block in blocks]
+        return self._wire.respond({**self._message, "content": content}, parts)
 
 
-def _must_be(slot: Slot, kind: str, delta: str) -> None:
-    if slot.raw.get("type") != kind:
-        raise ProtocolError(f"a {delta} for content block {slot.index}, which is {slot.raw.get('type')}")
+def _claim(block: Block, grows: str, delta: str) -> None:
+    """A block of an unknown type grows as its first delta says; any other must keep to its own kind."""
+    if block.kind in GROWS or block.grows is not None:
+        raise ProtocolError(f"a {delta} for content block {block.index}, which is {block.kind or 'of no type'}")
+    block.grows = grows
 
 
-def _fold(slot: Slot) -> Part:
-    """A whole block, as the non-streaming answer would hold it."""
-    joined = slot.text()
-    kind = slot.raw.get("type")
-    if kind in ("text", "thinking"):
-        return decode_block({**slot.raw, kind: as_text(slot.raw.get(kind)) + joined})
-    if not joined.strip():  # no argument text at all: what the start held is the input ({} for a tool without parameters)
-        return decode_block(slot.raw)
-    arguments, problem = parse_args(joined)
-    if problem is not None:
-        return decode_block({**slot.raw, "input": {}}, joined)
-    return decode_block({**slot.raw, "input": arguments})
+def _fold(block: Block) -> JSON:
+    """A whole block, as the non-streaming answer would hold it. A tool's input is parsed here, once; text that is no object
+    stays text, so that nobody takes it for one."""
+    folded = _folded_text(block)
+    if block.grows != "input" or folded is block.raw:
+        return folded
+    arguments, problem = parse_args(folded["input"])
+    return folded if problem is not None else {**folded, "input": arguments}
 
 
-def _unfinished(slot: Slot) -> Part:
+def _folded_text(block: Block) -> JSON:
+    """The block with its pieces joined."""
+    joined = "".join(block.pieces)
+    if block.grows is None:
+        return block.raw
+    if block.grows == "input":  # without any argument text, what the start held is the input
+        return {**block.raw, "input": joined} if joined.strip() else block.raw
+    return {**block.raw, block.grows: as_text(block.raw.get(block.grows)) + joined}
+
+
+def _unfinished(block: Block) -> Part:
     """A block that never stopped. Its text may be shown; a call in it can never be run and nothing of it is replayed."""
-    joined = slot.text()
-    match slot.raw.get("type"):
+    raw = _folded_text(block)
+    match block.kind:
         case "text":
-            return Text(text=as_text(slot.raw.get("text")) + joined, wire=NAME)
+            return Text(text=as_text(raw.get("text")), wire=NAME)
         case "thinking":
-            return Reasoning(text=as_text(slot.raw.get("thinking")) + joined, wire=NAME)
+            return Reasoning(text=as_text(raw.get("thinking")), wire=NAME)
         case "tool_use":
-            return cut_call(as_text(slot.raw.get("id")), as_text(slot.raw.get("name")), joined, wire=NAME)
+            return cut_call(block.call_id, as_text(raw.get("name")), "".join(block.pieces), wire=NAME)
         case kind:
-            return Opaque(kind=as_text(kind) or "unknown", wire=NAME)
+            return Opaque(kind=kind or "unknown", wire=NAME)
