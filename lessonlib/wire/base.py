@@ -39,17 +39,22 @@ from lessonlib.types import JSON, Event, Part, Request, Response, StopReason, To
 # ---------------------------------------------------------------- JSON
 
 
-def read_json(data: bytes | str) -> Any:
+def read_json(data: bytes | str, *, constants: bool = True) -> Any:
     """The JSON value in `data`. The fast reader first; the standard library where it refuses (lone surrogates, bytes that
-    are not UTF-8, which the SSE rules tell us to replace). Raises ValueError if it is not JSON."""
+    are not UTF-8, which the SSE rules tell us to replace). Raises ValueError if it is not JSON. constants: whether NaN and
+    Infinity, which JSON does not have but some services write, are taken."""
     try:
-        return from_json(data, cache_strings="keys")
+        return from_json(data, cache_strings="keys", allow_inf_nan=constants)
     except ValueError:
         text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
         try:
-            return json.loads(text)
+            return json.loads(text, parse_constant=None if constants else _no_constant)
         except RecursionError:
             raise ValueError("JSON nested too deeply") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
 
 
 def compact(value: Any) -> str:
@@ -66,7 +71,7 @@ def parse_args(text: str) -> tuple[JSON | None, str | None]:
     if not text.strip():
         return {}, None
     try:
-        value = read_json(text)
+        value = read_json(text, constants=False)
     except ValueError as error:
         return None, f"the arguments are not valid JSON: {error}"
     if not isinstance(value, dict):
@@ -141,11 +146,14 @@ class HTTPRequest:
 
     @property
     def content(self) -> bytes:
-        """The body as the bytes that go over the wire. A lone surrogate has no UTF-8 form, so it goes as an escape."""
+        """The body as the bytes that go over the wire. A lone surrogate has no UTF-8 form, so it goes as an escape. Raises
+        InvalidRequest for what JSON cannot hold (NaN, an object of a Python class in `extra`)."""
         try:
-            return compact(self.body).encode("utf-8")
+            return json.dumps(self.body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
         except UnicodeEncodeError:
-            return json.dumps(self.body, separators=(",", ":")).encode("ascii")
+            return json.dumps(self.body, separators=(",", ":"), allow_nan=False).encode("ascii")
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InvalidRequest(f"the request body is not JSON: {error}") from error
 
     def safe_headers(self) -> dict[str, str]:
         """The headers with every secret masked, for showing."""
@@ -171,6 +179,12 @@ def _plain_url(base_url: str) -> str:
     if parts.query or parts.fragment or "@" in parts.netloc:
         raise InvalidRequest("base_url is scheme, host and path only; a key goes into api_key=, anything else into headers=")
     return base_url.strip().rstrip("/")
+
+
+def _wire_names(kind: type[WireFormat]) -> set[str]:
+    """The names of all wire formats there are, a user's own included."""
+    names = {kind.name} if "name" in kind.__dict__ else set()
+    return names.union(*map(_wire_names, kind.__subclasses__()))
 
 
 class WireFormat:
@@ -215,6 +229,8 @@ class WireFormat:
         model = request.model or self.model
         if not model:
             raise InvalidRequest(f'no model: {type(self).__name__}(model="...") or Request(model="...")')
+        if unknown := request.extra.keys() - _wire_names(WireFormat):
+            raise InvalidRequest(f"extra is keyed by wire format ({self.name!r}, ...), and {min(unknown)!r} is none")
         body = merge_extra(self.body(request, model, stream), request.extra.get(self.name, {}))
         headers = {"content-type": "application/json", **self.auth(), **self.headers}
         if stream:
