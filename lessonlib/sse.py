@@ -88,6 +88,7 @@ class SSEParser:
         """The event that was still open at the clean end of the body, if its data is whole (the deviation above)."""
         events = self.feed(b"\n" if self._line else b"")
         if self._data and _is_whole(b"\n".join(self._data)):
+            self._after_cr = False  # the body may have ended between CR and LF
             events += self.feed(b"\n")
         return events
 
