@@ -259,7 +259,7 @@ class Exchange:
         """The head of the answer."""
         log.debug("%s: HTTP %d after %.2f s", self._name, status, self._clock() - self._started)
         self._status = status
-        self._headers = blot_out({name.lower(): value for name, value in headers.items()}, self._secrets)
+        self._headers = {name.lower(): value for name, value in headers.items()}
         kind = media_type(self._headers)
         if self._stream and self._ok and kind in (EVENT_STREAM, ""):
             self._is_events = True if kind else None

@@ -125,10 +125,17 @@ def replies(body: bytes = b"", status: int = 200, headers: dict[str, str] | None
 
 
 class Body(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """A body in given pieces; an exception among them is raised when its turn comes."""
+    """A body in given pieces; an exception among them is raised when its turn comes. `closed`: by whoever read it."""
 
     def __init__(self, pieces: list[bytes | Exception]) -> None:
         self.pieces = pieces
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+    async def aclose(self) -> None:
+        self.closed = True
 
     def __iter__(self) -> Iterator[bytes]:
         for piece in self.pieces:

@@ -165,11 +165,15 @@ def test_one_client_serves_several_threads(serve: Serve) -> None:
     assert texts == ["At the quay."] * 8
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_async_client_outlives_its_first_event_loop(serve: Serve) -> None:
-    """`asyncio.run` twice, as scripts do: the second loop cannot use the connections of the first."""
-    server = serve(lambda peer: peer.answer(WHOLE, headers={"connection": "close"}))
+    """`asyncio.run` twice, as scripts do: the connection that the first loop kept alive is of no use to the second. (That
+    nobody closed it is what the ignored warning says.)"""
+    server = serve(lambda peer: peer.answer(WHOLE))
     client = AsyncClient(wire_at(server))
-    assert [asyncio.run(client.generate(ASK)).text for _ in range(2)] == ["At the quay."] * 2
+    assert [asyncio.run(client.generate(ASK)).text for _ in range(3)] == ["At the quay."] * 3
+    del client
+    gc.collect()
 
 
 # ---------------------------------------------------------------- check 1: the HTTP status
@@ -431,6 +435,29 @@ def test_body_after_the_end_is_not_read_and_the_connection_is_closed(colour: typ
 
 def test_connection_is_closed_before_done_is_handed_out(serve: Serve) -> None:
     """A consumer may keep the iterator after Done, or stop right there."""
+    server, gone = until_gone(serve)
+    with Client(wire_at(server)) as client:
+        events = client.stream(ASK)
+        while not isinstance(next(events), Done):
+            pass
+        assert gone.wait(2)
+        events.close()
+
+
+def test_async_connection_is_closed_before_done_is_handed_out(serve: Serve) -> None:
+    server, gone = until_gone(serve)
+
+    async def ask() -> None:
+        async with AsyncClient(wire_at(server)) as client, contextlib.aclosing(client.stream(ASK)) as events:
+            while not isinstance(await anext(events), Done):
+                pass
+            assert await asyncio.to_thread(gone.wait, 2)
+
+    asyncio.run(ask())
+
+
+def until_gone(serve: Serve) -> tuple[Server, threading.Event]:
+    """A server that sends a whole stream but not the end of the body, and an event for the client's closing."""
     gone = threading.Event()
 
     def answer(peer: Peer) -> None:
@@ -439,12 +466,7 @@ def test_connection_is_closed_before_done_is_handed_out(serve: Serve) -> None:
         if peer.wait_until_gone(2):
             gone.set()
 
-    with Client(wire_at(serve(answer))) as client:
-        events = client.stream(ASK)
-        while not isinstance(next(events), Done):
-            pass
-        assert gone.wait(2)
-        events.close()
+    return serve(answer), gone
 
 
 # ---------------------------------------------------------------- closing early
@@ -575,6 +597,29 @@ def test_cancelling_a_whole_answer_closes_connection(serve: Serve) -> None:
             assert await asyncio.to_thread(gone.wait, 2)
 
     asyncio.run(show())
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "pieces", "take"),
+    [
+        (200, "text/event-stream", [BEGINNING, STREAM[len(BEGINNING) :]], None),
+        (200, "text/event-stream", [BEGINNING, STREAM[len(BEGINNING) :]], 1),
+        (200, "text/event-stream", [BEGINNING], None),
+        (200, "text/event-stream", [BEGINNING, httpx.ReadError("cut")], None),
+        (200, "text/event-stream", [b"data: no JSON\n\n", BEGINNING], None),
+        (200, "text/html", [b"<html>"] * 20_000, None),
+        (500, "text/html", [b"<html>"] * 20_000, None),
+        (307, "text/html", [b"<html>"], None),
+    ],
+)
+def test_body_is_closed_however_it_ends(
+    colour: type[AnyClient], status: int, kind: str, pieces: list[bytes | Exception], take: int | None
+) -> None:
+    body = Body(pieces)
+    transport = httpx.MockTransport(lambda _: httpx.Response(status, headers={"content-type": kind}, stream=body))
+    with contextlib.suppress(LessonError):
+        stream(colour(wire_at(), transport), take=take)
+    assert body.closed
 
 
 def test_iterator_that_is_never_started_sends_nothing(colour: type[AnyClient]) -> None:
@@ -804,6 +849,20 @@ def test_timeouts_reach_the_transport(colour: type[AnyClient]) -> None:
 
     stream(colour(wire_at(), httpx.MockTransport(answer), timeout=Timeouts(connect=3, read=7, idle=5, total=None)))
     assert seen[0].extensions["timeout"]["read"] == 5  # from the head on, the pause between two reads counts
+
+
+def test_total_timeout_bounds_the_wait_for_the_next_bytes(colour: type[AnyClient]) -> None:
+    """Ten seconds have passed when the head comes: of thirty, twenty are left, which is less than `idle`."""
+    seen: list[httpx.Request] = []
+    seconds = iter([0.0, 0.0, *[10.0] * 100])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, headers=EVENT_STREAM, stream=Body([STREAM]))
+
+    timeout = Timeouts(idle=25, total=30)
+    stream(colour(wire_at(), httpx.MockTransport(answer), timeout=timeout, clock=lambda: next(seconds)))
+    assert seen[0].extensions["timeout"]["read"] == 20
 
 
 def test_a_number_bounds_everything() -> None:
