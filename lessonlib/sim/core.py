@@ -154,18 +154,24 @@ class Simulator:
         refusal = front.too_long(context, input_tokens(ask)) if _too_long(ask) else None
         if refusal is not None:
             return self._refuse(front, request, body, refusal)
-        said = self._turn(ask)
+        said = self._turn(ask, front.pauses)
         counts = self.cache.account(ask, said, **front.cache_options(context))
         answer = Answer(ask, said, counts, digest(number, request.path, body)[:24], int(self._clock()), body, self)
-        self._note(request, body, None)
+        refusal = front.refuses(answer)
+        streams = front.streams(answer, request.path)
+        if refusal is not None and not streams:
+            return self._refuse(front, request, body, refusal)
+        self._note(request, body, refusal)
         front.remember(answer)
-        return _reply(front, answer, faults)
+        return _reply(front, answer, faults, streams)
 
-    def _turn(self, ask: Ask) -> Turn:
+    def _turn(self, ask: Ask, pauses: bool) -> Turn:
         with self._lock:
             scripted = self.script[self._played] if self._played < len(self.script) else None
             self._played += scripted is not None
         said = scripted if scripted is not None else model.answer(ask)
+        if said.reason is StopReason.PAUSE and not pauses:
+            said = Turn((*said.segments[:-1], *model.answer(replace(ask, paused=True)).segments))
         return capped(stopped(said, ask.stop), ask.max_tokens)
 
     # ------------------------------------------------------------ refusals
@@ -284,10 +290,10 @@ def _json_reply(status: int, payload: object, headers: Mapping[str, str] | None 
     )
 
 
-def _reply(front: Front, answer: Answer, faults: list[Fault]) -> SimReply:
+def _reply(front: Front, answer: Answer, faults: list[Fault], streams: bool) -> SimReply:
     by_kind = {fault.kind: fault for fault in faults}
     headers = front.headers(answer.sim._number)
-    if not answer.ask.stream or "json" in by_kind:
+    if not streams or "json" in by_kind:
         return _json_reply(200, front.whole(answer), headers)
     kind = by_kind["content_type"].text if "content_type" in by_kind else "text/event-stream"
     frames = _faulty_frames(front, front.frames(answer), by_kind)

@@ -33,6 +33,8 @@ class Front:
     """The vendor's word for a malformed request."""
     status_types: ClassVar[dict[int, str]]
     """HTTP status -> the vendor's error type, for faults."""
+    pauses: ClassVar[bool] = True
+    """Whether this API can hand a turn back while its own server still works; if not, the turn is played to its end."""
 
     # ------------------------------------------------------------ the request
 
@@ -68,7 +70,15 @@ class Front:
         """The vendor's own response headers (request id, rate limits)."""
         return {}
 
-    def whole(self, answer: Answer) -> JSON:
+    def refuses(self, answer: Answer) -> Refusal | None:
+        """The error that the answer turns into, on an API where a policy block is one."""
+        return None
+
+    def streams(self, answer: Answer, path: str) -> bool:
+        """Whether the answer goes out as events."""
+        return answer.ask.stream
+
+    def whole(self, answer: Answer) -> JSON | list[JSON]:
         """The response body."""
         raise NotImplementedError
 
