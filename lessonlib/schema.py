@@ -487,13 +487,13 @@ def without_nulls(value: Any, schema: Any, root: Mapping[str, Any] | None = None
     Strict mode makes every property required and the optional ones nullable, so a model that leaves one out says null.
     """
     root = schema if root is None else root
-    schema = _followed(schema, root)
+    schema = followed(schema, root)
     if isinstance(value, list):
         return [without_nulls(item, schema.get("items", {}), root) for item in value]
     if not isinstance(value, dict):
         return value
     for branch in schema.get("anyOf") or schema.get("oneOf") or ():
-        found = _followed(branch, root)
+        found = followed(branch, root)
         if isinstance(found.get("properties"), Mapping) and value.keys() <= found["properties"].keys():
             return without_nulls(value, found, root)
     properties, required = schema.get("properties") or {}, schema.get("required") or ()
@@ -519,12 +519,12 @@ def resolve(root: Mapping[str, Any], ref: str) -> Mapping[str, Any] | None:
 
 def schema_at(schema: Mapping[str, Any], place: tuple[str | int, ...]) -> JSON:
     """The piece of `schema` for one value in the arguments: ("stops", 0, "name"). As near as it can be found."""
-    found = _followed(schema, schema)
+    found = followed(schema, schema)
     for step in place:
         below = _below(found, step, schema)
         if below is None:
             break
-        found = _followed(below, schema)
+        found = followed(below, schema)
     return {key: value for key, value in found.items() if key != "$defs"}
 
 
@@ -535,14 +535,14 @@ def _below(found: Mapping[str, Any], step: str | int, root: Mapping[str, Any]) -
     if isinstance(properties, Mapping) and step in properties:
         return properties[step]
     for branch in found.get("anyOf") or found.get("oneOf") or ():
-        below = _below(_followed(branch, root), step, root)
+        below = _below(followed(branch, root), step, root)
         if below is not None:
             return below
     extra = found.get("additionalProperties")
     return extra if isinstance(extra, Mapping) else None
 
 
-def _followed(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+def followed(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """`schema` with the reference in it followed, if it is one."""
     seen: set[str] = set()
     while isinstance(schema, Mapping) and "$ref" in schema and schema["$ref"] not in seen:
