@@ -157,6 +157,7 @@ class GeminiInteractions(WireFormat):
         revision: str | None = None,
     ) -> None:
         super().__init__(model, api_key=api_key, base_url=base_url, headers=headers)
+        self.base_url = self.base_url.removesuffix(f"/{version}")  # both spellings are in use; the path below has it
         self.version = version
         self.revision = revision
 
@@ -170,7 +171,7 @@ class GeminiInteractions(WireFormat):
 
     def auth(self) -> dict[str, str]:
         headers = {"api-revision": self.revision} if self.revision else {}
-        if self._key is not None:
+        if self._key is not None and "authorization" not in self.headers:  # an OAuth token takes the key's place
             headers["x-goog-api-key"] = self._key.reveal()
         return headers
 
@@ -247,7 +248,7 @@ class GeminiInteractions(WireFormat):
         error = error_object(payload)
         code, number = error.get("code"), as_count(error.get("code"))
         words = {text.lower() for text in (code, error.get("status")) if isinstance(text, str)} | _detail_words(error)
-        if status == 200 and number is not None and number >= 400:
+        if status == 200 and number is not None:
             status = number  # inside a stream the body is the only place for it
         refusal = any(text in POLICY_CODES or text.startswith("image_") for text in words)
         return ErrorDetails(
@@ -295,7 +296,10 @@ def _encode_input(request: Request, extra: JSON) -> JSON:
     token = {"continuation_token": hop["continuation_token"]} if hop else {}
     if owner:
         return {"previous_interaction_id": owner, **token}
-    return {"input": encode_steps(messages, chained="previous_interaction_id" in extra), **token}
+    steps = encode_steps(messages, chained="previous_interaction_id" in extra)
+    if not steps and "input" not in extra:
+        raise InvalidRequest("nothing to send: no message has any content")
+    return {"input": steps, **token}
 
 
 def _user_steps(message: Message) -> list[JSON]:
@@ -328,14 +332,25 @@ def _encode_content(part: Part) -> JSON:
     match part:
         case Text():
             return {"type": "text", "text": part.text}
-        case Image(url=str(url)):
-            return {"type": "image", "uri": url, **({"mime_type": part.media_type} if part.media_type else {})}
         case Image():
-            return {"type": "image", "mime_type": part.media_type, "data": part.data}
+            return {"type": "image", **_image_source(part)}
         case Opaque(wire=wire, raw=dict(raw)) if wire == NAME:  # a document, a recording: a content of this API's own
             return raw
         case _:
             raise InvalidRequest(f"a {part.type} part without its own JSON cannot be sent to {NAME} in this place")
+
+
+def _image_source(image: Image) -> JSON:
+    """A data URL, which OpenAI takes as a URL, is base64 here."""
+    if image.url is None:
+        return {"mime_type": image.media_type, "data": image.data}
+    if image.url.startswith("data:"):
+        head, _, data = image.url.removeprefix("data:").partition(",")
+        label, *parameters = head.split(";")
+        if "base64" not in parameters:
+            raise InvalidRequest("a data URL must be base64: data:image/png;base64,...")
+        return {"mime_type": label, "data": data}
+    return {"uri": image.url, **({"mime_type": image.media_type} if image.media_type else {})}
 
 
 def _encode_result(result: ToolResult) -> JSON:
@@ -388,7 +403,7 @@ def _encode_reasoning(request: Request, able: capabilities.Capabilities) -> JSON
 def _tool_choice(request: Request) -> str | JSON | None:
     """Section 1.2. `validated` is the free choice of `auto` with arguments held to the schema: what `strict` asks for."""
     choice = request.tool_choice
-    if not request.tools:
+    if not (request.tools or request.extra.get(NAME, {}).get("tools")):
         return None
     if choice in (None, "auto"):
         return "validated" if any(tool.strict for tool in request.tools) else choice
@@ -590,9 +605,11 @@ def _recognises_error(outer: JSON) -> int:
 
 
 def _retryable(status: int, words: set[str]) -> bool:
+    """An error inside a stream that has no code at all is a service, or a gateway before it, that broke down."""
     if words & FINAL_CODES:
         return False
-    return bool(words & RETRYABLE_CODES) or status in (408, 429) or (status >= 500 and status != 501)
+    broke_down = status == 200 and not words
+    return broke_down or bool(words & RETRYABLE_CODES) or status in (408, 429) or (status >= 500 and status != 501)
 
 
 def _details(error: JSON, kind: str) -> list[JSON]:
@@ -765,8 +782,9 @@ class InteractionsDecoder(StreamDecoder):
         return NOTHING
 
     def _on_interaction_completed(self, payload: JSON) -> Sequence[Event]:
-        interaction = payload["interaction"]
-        self._update({"status": "completed", "continuation_token": "", **interaction})
+        interaction: JSON = payload["interaction"]
+        status, token = interaction.get("status"), interaction.get("continuation_token")
+        self._update({**interaction, "status": status or "completed", "continuation_token": token or ""})
         return self._finish()
 
     def _on_interaction_requires_action(self, payload: JSON) -> Sequence[Event]:
@@ -805,8 +823,7 @@ class InteractionsDecoder(StreamDecoder):
         response = self.build(finished=True)
         if response.raw_stop == "failed":
             raise self._wire.failure(response)
-        if response.stop is StopReason.PAUSE and _is_continuation(response.message.parts[-1]):
-            events.append(PartDone(next(self._numbers), response.message.parts[-1]))
+        events += [PartDone(next(self._numbers), part) for part in response.message.parts[-1:] if _is_continuation(part)]
         self._response = response
         return [*events, Done(response)]
 
