@@ -289,7 +289,7 @@ class Exchange:
                 raise http_error(self._wire, self._status, self._headers, self._clean_body())
             if self._room < 0:
                 raise ProtocolError(f"the answer is larger than {MAX_BODY_BYTES:,} bytes")
-            response = self._named(whole_answer(self._wire, media_type(self._headers), self._clean_body()))
+            response = self._named(whole_answer(self._wire, media_type(self._headers), b"".join(self._body)))
         except LessonError as error:
             self.failed(error)
             raise

@@ -127,8 +127,11 @@ class Tape:
         return next(iter(self.bodies)) if same else None
 
     def head(self, kind: str) -> dict[str, str]:
-        """The headers of the answer. A header that meta.json sets to null is not sent."""
+        """The headers of the answer. A header that meta.json sets to null is not sent. The content type of a folder that
+        holds the answer both ways goes by the file."""
         headers = {"content-type": CONTENT_TYPES[kind], **self.headers}
+        if len(self.bodies) > 1:
+            headers["content-type"] = CONTENT_TYPES[kind]
         return {name: value for name, value in headers.items() if value is not None}
 
     def pieces(self, kind: str, chunk_size: int | None = None) -> list[tuple[bytes, float]]:
@@ -319,8 +322,8 @@ class Player(httpx.BaseTransport, httpx.AsyncBaseTransport):
         tape = reel.take(asked, self.match)
         kind = tape.kind(_asks_for_stream(asked))
         if kind is None:
-            other = "a stream" if _asks_for_stream(asked) else "a whole answer"
-            raise TapeMismatch(f"{tape.name} has no {other}, only {', '.join(tape.bodies)}")
+            other = "stream" if _asks_for_stream(asked) else "whole answer"
+            raise TapeMismatch(f"{tape.name} holds no {other}, only {', '.join(tape.bodies)}")
         self.asked.append(asked["body"])
         stream = _Playing(tape.pieces(kind, self.chunk_size), tape.end, self._sleep, self.timing)
         return httpx.Response(tape.status, headers=tape.head(kind), stream=stream)

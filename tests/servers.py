@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import struct
 import threading
@@ -78,7 +79,8 @@ class Peer:
 
     def reset(self) -> None:
         """Closes the connection with a TCP reset."""
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        linger = "hh" if os.name == "nt" else "ii"
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack(linger, 1, 0))
         self.keep = False
 
     def wait_until_gone(self, seconds: float = 5.0) -> bool:

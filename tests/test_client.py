@@ -999,6 +999,14 @@ def test_key_is_in_no_log_of_a_real_exchange(
     assert "SECRET" not in "\n".join(in_logs(caplog))
 
 
+def test_answer_that_repeats_the_key_is_left_as_it_came(colour: type[AnyClient]) -> None:
+    """Only errors are cleaned: local servers take a word as their key, and an answer may well hold that word."""
+    wire = wire_at(api_key="the harbour")
+    body, streamed = (data.replace(b"quay", b"the harbour") for data in (WHOLE, STREAM))
+    assert "the harbour" in generate(colour(wire, replies(body, headers={"content-type": "application/json"}))).text
+    assert "the harbour" in text_of(stream(colour(wire, replies(streamed, headers=EVENT_STREAM))))
+
+
 @pytest.mark.parametrize("key", ["sk-SECRET\nx", "sk-SECRET“", "sk\r\nhost: evil SECRET"])
 def test_key_that_http_cannot_carry_is_refused_without_repeating_it(colour: type[AnyClient], key: str) -> None:
     error = fails(colour(AnthropicMessages(model="m", api_key=key)), streamed=False)
