@@ -167,8 +167,8 @@ class ToolLoop(Policy[P]):
     """The loop as a policy: a provider whose answers have already used the tools. One flow, so there is one loop for both
     colours, whole and streamed. `run_tools` and its three sisters are this with a ToolRun.
 
-    tools: {name: function}, or functions whose names count: plain ones, async ones, `@tool`s, pydantic models. They also fill
-        an empty `request.tools`.
+    tools: {name: function}, or functions whose names count: plain ones, async ones, `@tool`s, pydantic models. They fill
+        an empty `request.tools` too.
     max_steps: requests to the model, hops of one answer included.
     timeout: seconds that one tool may take, unless it has its own (`tool(timeout=...)`); None for no limit. A late tool in a
         thread is abandoned and its result dropped, one in a task is cancelled.
@@ -256,7 +256,7 @@ class ToolLoop(Policy[P]):
 
     def _answer(self, request: Request, run: ToolRun) -> Flow:
         """One answer, in as many hops as the service makes of it. Its message is in the history afterwards."""
-        seen: list[JSON | None] = []
+        seen: list[list[Any]] = []
         whole: Response | None = None
         while True:
             if run.steps >= self.max_steps:
@@ -279,9 +279,10 @@ class ToolLoop(Policy[P]):
             token = continuation(hop.message)
             if hop.stop is not StopReason.PAUSE or token is None:
                 return hop
-            if token.raw in seen:
+            words = [value for key, value in (token.raw or {}).items() if "token" in key.lower()]  # beside it stands an id,
+            if words in seen:  # which is another one in each hop
                 raise ProtocolError("the service sent the same continuation token twice: it would never end", partial=hop)
-            seen.append(token.raw)
+            seen.append(words)
             whole = hop
 
     # ------------------------------------------------------------ calls
