@@ -9,10 +9,10 @@ back (section 2.1). A stream sends pieces of the message without start or end ma
 may be missing, repeated or wrong. A stream is complete once a finish reason or `[DONE]` has been seen, and the usage may
 still follow. Nothing in it says that a tool failed, or that several results belong together.
 
-Exceptions to raw replay, each a small function below: a call goes back without `index` and nulls, with the id that we
-made up if it had none, and with `{}` for blank arguments; arguments that are no JSON object go back inside an object that
-says so; the deprecated `function_call` goes back as a tool call; reasoning and unknown fields go back to the service that
-sent them only, and when its row in the table says so.
+Exceptions to raw replay, each a small function below: a call goes back without nulls, with the id that we made up if it
+had none, and with `{}` for blank arguments; arguments that are no JSON object go back inside an object that says so; the
+deprecated `function_call` goes back as a tool call; reasoning and unknown fields go back to the service that sent them
+only, and when its row in the table says so.
 
 What this file does not do: audio, log probabilities and predictions are kept but not understood; of several choices the
 first is the answer and the others stay in `Response.raw`; calls written into the text are text.
@@ -392,7 +392,7 @@ def _encode_call(call: ToolCall, dialect: Dialect, ids: dict[str, str]) -> JSON:
     """One entry of `tool_calls`. An own call keeps every field that it came with, `extra_content` above all."""
     own = as_dict(next(iter(as_list((_own_raw(call, dialect) or {}).get("tool_calls"))), None))
     ids[call.call_id] = call.call_id if own.get("id") else _fitting_id(call.call_id, dialect)
-    head = {key: value for key, value in own.items() if value is not None and key not in ("index", "function", "custom")}
+    head = {key: value for key, value in own.items() if value is not None and key not in ("function", "custom")}
     head |= {"id": ids[call.call_id], "type": "function"}
     if call.kind == "custom" and dialect.custom_tools:
         given = as_dict(own.get("custom"))
@@ -738,8 +738,9 @@ def chunk_text(chunk: JSON) -> str:
 
 
 def decode_call(entry: JSON, spare_id: str, *, cut: bool = False) -> ToolCall:
-    """One entry of `tool_calls`. `cut`: the answer was cut, so a call that is not whole JSON was not finished."""
-    raw: JSON = {"tool_calls": [entry]}
+    """One entry of `tool_calls`, without the `index` that numbers the pieces of a stream (some services leave it in).
+    `cut`: the answer was cut, so a call that is not whole JSON was not finished."""
+    raw: JSON = {"tool_calls": [{key: value for key, value in entry.items() if key != "index"}]}
     call_id = word(entry.get("id")) or spare_id
     custom = entry.get("custom")
     if isinstance(custom, dict):
