@@ -15,19 +15,63 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from lessonlib.errors import LessonError
+
 if TYPE_CHECKING:
+    from httpx import BaseTransport
+
+    from lessonlib.client import Client
     from lessonlib.explain import Report
+    from lessonlib.tool_loop import Step, ToolRun
+    from lessonlib.types import Event, Request, Tool
+    from lessonlib.wire import WireFormat
 
 WIRE_NAMES = ("openai-responses", "anthropic-messages", "gemini-interactions", "openai-chat", "gemini-generate-content")
 
+PROVIDERS = {
+    "openai": "openai-responses",
+    "anthropic": "anthropic-messages",
+    "gemini": "gemini-interactions",
+    "openai-chat": "openai-chat",
+    "gemini-generate-content": "gemini-generate-content",
+}
+"""What `-p` takes: each vendor's present API by the vendor's name, and the two older ones."""
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+DEFAULT_MODELS = {
+    "openai-responses": "gpt-6-astra",
+    "anthropic-messages": "claude-opus-5-5",
+    "gemini-interactions": "gemini-3.8-flash",
+    "openai-chat": "gpt-6-astra",
+    "gemini-generate-content": "gemini-3.8-flash",
+}
+MODELS_AS_OF = "November 2026"
+"""Models are retired within a year or two; `-m` names another one."""
+
+
+class _Commands(click.Group):
+    """Errors that the library raises on purpose become one line and exit code 1, not a traceback."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except LessonError as error:
+            raise click.ClickException(_one_line(str(error))) from None
+
+
+def _one_line(text: str) -> str:
+    from lessonlib.explain.render import harmless
+
+    return harmless(" ".join(text.split()))
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="lessonlib", prog_name="lesson")
 def lesson() -> None:
     """See how the APIs of large language models really work."""
@@ -38,8 +82,18 @@ def lesson() -> None:
 
 @lesson.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--wire", type=click.Choice(WIRE_NAMES), help="The wire format, where the content does not say it.")
-@click.option("--status", type=click.IntRange(100, 599), help="The HTTP status (default: what the capture says, else 200).")
+@click.option(
+    "--wire",
+    type=click.Choice(WIRE_NAMES),
+    metavar="NAME",
+    help=f"The wire format, where the content does not say it: {', '.join(WIRE_NAMES)}.",
+)
+@click.option(
+    "--status",
+    type=click.IntRange(100, 599),
+    metavar="NUMBER",
+    help="The HTTP status. Default: what the capture says, else 200.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per capture and line, for programs.")
 @click.option("--problems", is_flag=True, help="With --json: add the findings to each object.")
 @click.option("--all", "everything", is_flag=True, help="A row for every single event, and every text in full.")
@@ -51,7 +105,14 @@ def explain(
     FILE is a saved event stream, a whole JSON answer or an error body, of any of the five wire formats; the output of
     `curl -i`; a browser's HAR file; or a folder that a tape was recorded into. `-` reads standard input.
 
-    Exit code 0: every capture is a complete answer. 1: some are not.
+    Exit code 0: every capture is a complete answer. 1: some are not. 2: wrong usage.
+
+    \b
+    Examples:
+      curl -sN -i https://api.example.com/v1/messages ... > capture.txt
+      lesson explain capture.txt
+      lesson explain --json --problems captures/*.sse
+      some-proxy | lesson explain --wire openai-chat -
     """
     if problems and not as_json:
         raise click.UsageError("--problems goes with --json; without --json the findings are always shown")
@@ -111,6 +172,207 @@ def _print_report(report: Report, everything: bool, first: bool) -> None:
     to_terminal(report, Console(highlight=False), everything=everything)
 
 
+# ---------------------------------------------------------------- what chat and curl share
+
+
+def _asking(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that describe a request."""
+    models = ", ".join(dict.fromkeys(DEFAULT_MODELS.values()))
+    for option in (
+        click.argument("prompt"),
+        click.option("--tools", "with_tools", is_flag=True, help="Offer the model a clock and a calculator."),
+        click.option("--stream/--no-stream", default=True, help="Ask for the answer as it comes (the default), or whole."),
+        click.option("--base-url", metavar="URL", help="Where the API is, for example http://localhost:11434/v1."),
+        click.option("-m", "--model", metavar="NAME", help=f"The model. Default ({MODELS_AS_OF}): {models}."),
+        click.option(
+            "-p",
+            "--provider",
+            type=click.Choice(list(PROVIDERS)),
+            default="openai",
+            metavar="NAME",
+            help=f"Whose API to speak: {', '.join(PROVIDERS)}. Default: openai.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _prompt(text: str) -> str:
+    """`-` means standard input, which is UTF-8 whatever the console is."""
+    return sys.stdin.buffer.read().decode("utf-8", "replace") if text == "-" else text
+
+
+def _request(prompt: str, with_tools: bool) -> Request:
+    from lessonlib.tools import tool
+    from lessonlib.types import Message, Request
+
+    tools: list[Tool] = [tool(function) for function in _tools().values()] if with_tools else []
+    return Request(messages=[Message.user(_prompt(prompt))], tools=tools)
+
+
+def _wire(provider: str, model: str | None, base_url: str | None, key: str | None) -> WireFormat:
+    """The wire format. key None takes the vendor's environment variable, "" goes without."""
+    from lessonlib.wire import WIRES
+
+    name = PROVIDERS[provider]
+    return WIRES[name](model or DEFAULT_MODELS[name], api_key=key, base_url=base_url)
+
+
+# ---------------------------------------------------------------- lesson curl
+
+
+@lesson.command()
+@_asking
+@click.option("--powershell", is_flag=True, help="For PowerShell instead of a POSIX shell.")
+def curl(
+    prompt: str, provider: str, model: str | None, base_url: str | None, stream: bool, with_tools: bool, powershell: bool
+) -> None:
+    """Print the request as a curl command.
+
+    The key is a shell variable, so the command can be shown, stored and shared. `-` as PROMPT reads standard input.
+
+    \b
+    Examples:
+      lesson curl -p gemini "Hello" | sh
+      lesson curl -p anthropic --tools --no-stream "What time is it?"
+    """
+    from lessonlib.curl import KEY, for_powershell, for_shell
+
+    wire = _wire(provider, model, base_url, KEY)
+    write = for_powershell if powershell else for_shell
+    encoded = wire.encode(_request(prompt, with_tools), stream=stream)
+    sys.stdout.write(write(encoded, wire.key_variables[0], stream=stream) + "\n")
+
+
+# ---------------------------------------------------------------- lesson chat
+
+
+@lesson.command()
+@_asking
+@click.option("--live", is_flag=True, help="Ask the real service. Needs its API key in the environment, and costs money.")
+def chat(
+    prompt: str, provider: str, model: str | None, base_url: str | None, stream: bool, with_tools: bool, live: bool
+) -> None:
+    """Ask a model, and print its answer as it comes.
+
+    The answer goes to standard output; one line with stop reason and token counts goes to standard error. Without --live
+    nothing is sent: the answer is one that is stored with lessonlib. `-` as PROMPT reads standard input.
+
+    \b
+    Examples:
+      lesson chat --tools "What is (17 + 4) * 2, and what time is it?"
+      lesson chat -p anthropic --live "Three facts about tides"
+      lesson chat --live -p openai-chat --base-url http://localhost:11434/v1 Hi
+    """
+    from lessonlib.client import Client
+
+    if base_url and not live:
+        raise click.UsageError("--base-url goes with --live; without --live nothing is sent anywhere")
+    wire = _wire(provider, model, base_url, None if live else "")
+    request = _request(prompt, with_tools)
+    if live:
+        _check_key(wire)
+    else:
+        click.echo("offline: a stored answer, not one to your question (--live asks the model)", err=True)
+    with Client(wire, transport=None if live else offline_transport(wire.name, request)) as client:
+        _converse(client, request, stream)
+
+
+def _check_key(wire: WireFormat) -> None:
+    """A service of one's own may need no key; a vendor's does."""
+    if not wire.has_key and wire.base_url == wire.default_base_url:
+        first, *others = wire.key_variables
+        also = f" (or {' or '.join(others)})" if others else ""
+        raise click.ClickException(f"--live needs an API key: set the environment variable {first}{also}")
+
+
+def offline_transport(wire: str, request: Request) -> BaseTransport:
+    """What answers without --live. The only place that knows where offline answers come from."""
+    from lessonlib.tape import Player
+
+    tapes = Path(__file__).parent / "data" / "tapes" / wire
+    return Player(tapes / ("tools" if request.tools else "answer"), timing=sys.stdout.isatty())
+
+
+class _Page:
+    """Standard output while an answer comes: texts at once, and a line end before anything else is said."""
+
+    def __init__(self) -> None:
+        self._line_open = False
+
+    def write(self, text: str) -> None:
+        """On a terminal nothing in the text may act on it; in a pipe it goes as it is."""
+        from lessonlib.explain.render import harmless
+
+        if text:
+            sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
+            sys.stdout.flush()
+            self._line_open = not text.endswith("\n")
+
+    def end_line(self) -> None:
+        if self._line_open:
+            self.write("\n")
+
+    def show_tools(self, step: Step) -> None:
+        """The calls of one answer and what came of them, on standard error."""
+        if step.results:
+            self.end_line()
+        for call, result in zip(step.response.tool_calls, step.results, strict=False):
+            click.echo(_one_line(f"tool {call.name}({call.raw_args}) -> {result.text}"), err=True)
+
+
+def _converse(client: Client, request: Request, stream: bool) -> None:
+    """Prints the answer, and the figures below it. Leaving early, by an error or Ctrl-C, closes the connection."""
+    from lessonlib.tool_loop import ToolRun
+    from lessonlib.types import TextDelta
+
+    page, run = _Page(), ToolRun()
+    try:
+        with closing(_events(client, request, stream, run, page)) as events:
+            for event in events:
+                if isinstance(event, TextDelta):
+                    page.write(event.text)
+    finally:
+        page.end_line()
+    click.echo(_figures(run), err=True)
+
+
+def _events(client: Client, request: Request, stream: bool, run: ToolRun, page: _Page) -> Generator[Event, None, None]:
+    """The events of the answer and of those before it; of a whole answer its text as one piece. Without tools the loop asks
+    once."""
+    from lessonlib.tool_loop import run_tools, stream_tools
+    from lessonlib.types import TextDelta
+
+    tools = _tools() if request.tools else {}
+    if stream:
+        with stream_tools(client, request, tools, run=run, on_step=page.show_tools) as events:
+            yield from events
+    else:
+        yield TextDelta(0, run_tools(client, request, tools, run=run, on_step=page.show_tools).response.text)
+
+
+def _tools() -> dict[str, Callable[..., str]]:
+    from lessonlib.example_tools import calculator, clock
+
+    return {"calculator": calculator, "clock": clock}
+
+
+def _figures(run: ToolRun) -> str:
+    """Stop reason and token counts of the whole run, on one line."""
+    from lessonlib.explain.report import stop_words
+
+    usage = run.usage
+    counts = {
+        "input": usage.input_tokens,
+        "cached": usage.cached_tokens,
+        "output": usage.output_tokens,
+        "reasoning": usage.reasoning_tokens,
+    }
+    words = [f"{name} {'not reported' if count is None else count}" for name, count in counts.items()]
+    requests = [f"{run.steps} requests"] if run.steps > 1 else []
+    return _one_line(", ".join([f"stop {stop_words(run.response)}", *words, *requests]))
+
+
 # ---------------------------------------------------------------- the entry
 
 
@@ -120,4 +382,15 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # a console that knows few characters (a Windows code page) shows the others as escapes, and never crashes
             stream.reconfigure(errors="backslashreplace")
-    lesson()
+    sys.exit(_run())
+
+
+def _run() -> int:
+    """The exit code. Errors of the library become one line."""
+    try:
+        return lesson.main(standalone_mode=False) or 0
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:  # click makes it of a KeyboardInterrupt
+        return 130

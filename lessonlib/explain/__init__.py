@@ -160,7 +160,7 @@ def _find_wire(report: Report, capture: Capture, payload: Any, wanted: str | Non
         report.wire, report.how = wanted, "as you said"
         if found and sure and found != wanted:
             report.add("wire-mismatch", "warning", f"you said {wanted}, but the content looks like {found}")
-    elif found and (sure or address is None):
+    elif found and (address is None or (sure and report.kind != "error")):  # error bodies are much alike
         report.wire, report.how = found, "by content"
         if not sure:
             words = f"the content fits several wire formats; it was read as {found}; --wire says which one it is"

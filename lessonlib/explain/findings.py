@@ -17,7 +17,7 @@ from itertools import islice, pairwise
 from lessonlib.errors import APIError, LessonError
 from lessonlib.explain.capture import Capture
 from lessonlib.explain.reading import Framing, Reading
-from lessonlib.explain.report import KINDS, Report, Severity, error_kind, one_line
+from lessonlib.explain.report import KINDS, Finding, Report, Severity, error_kind, one_line
 from lessonlib.types import Opaque, Part, Reasoning, Response, StopReason, Text, ToolCall
 
 ENDS_WITH_DONE = frozenset({"openai-chat", "gemini-interactions"})
@@ -100,12 +100,14 @@ def judge_framing(report: Report, capture: Capture, framing: Framing) -> None:
 def judge_reading(report: Report, capture: Capture, reading: Reading) -> None:
     decoder = reading.decoder
     if decoder is not None and decoder.ignored:
-        names = ", ".join(f"{one_line(name, 60)} ×{count}" for name, count in islice(decoder.ignored.items(), 8))
+        names = ", ".join(f"{one_line(str(name), 60)} ×{count}" for name, count in islice(decoder.ignored.items(), 8))
         report.add(
             "unknown-event", "note", f"events that this wire format's description does not list were ignored: {names}"
         )
     for words, count in reading.misnamed.most_common(3):
-        report.add("event-name", "warning", f"the SSE name and the data disagree {count:,} times: {one_line(words, 120)}")
+        report.add(
+            "event-name", "warning", f"the SSE name and the data disagree in {count:,} events: {one_line(words, 120)}"
+        )
     if reading.gaps:
         more = f", and {reading.gaps - 1:,} more" if reading.gaps > 1 else ""
         report.add(
@@ -158,7 +160,7 @@ def judge_error(report: Report) -> None:
     calls = len(error.partial.tool_calls) if error.partial is not None else 0
     if calls:
         words.append(f"{calls} call{'s' if calls > 1 else ''} in what had arrived must not be run.")
-    report.add(kind.replace("_", "-"), "error", " ".join(words))
+    report.findings.insert(0, Finding(kind.replace("_", "-"), "error", " ".join(words)))
 
 
 _OPENING = {

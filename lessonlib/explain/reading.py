@@ -204,7 +204,7 @@ class Reading:
         payload = _payload(sse.data)
         kind = self._kind(payload, sse)
         row = self._row(kind, start, self._when(end))
-        ignored = _total(self.decoder)
+        ignored = self._ignored(kind)
         try:
             events = self.decoder.feed(sse) if self.decoder is not None else ()
         except LessonError as error:
@@ -212,7 +212,7 @@ class Reading:
         else:
             self._keep(events)
             row.what, row.key, row.chars, row.sample = deeds(events) if events else ("", kind, 0, "")
-        unknown = _total(self.decoder) > ignored
+        unknown = self._ignored(kind) > ignored
         if not row.what:
             row.what = self._nothing(row, payload, unknown)
         self._note(row, payload, sse, unknown)
@@ -263,20 +263,21 @@ class Reading:
             return "[DONE]"
         if self.decoder is not None and payload is not None:
             try:
-                return self.decoder.kind(payload, sse)
+                return str(self.decoder.kind(payload, sse))  # a payload may name its kind by anything
             except (LookupError, TypeError, ValueError, AttributeError):
                 pass
         return sse.event
 
+    def _ignored(self, kind: str) -> int:
+        return self.decoder.ignored.get(kind, 0) if self.decoder is not None else 0
+
     def _nothing(self, row: Row, payload: Any, unknown: bool) -> str:
         """Words for an event that gave the reader of the answer nothing."""
-        if row.event == "[DONE]":
-            return "the end marker"
-        if row.before in ("DONE", "FAILED"):
+        if row.before in ("DONE", "FAILED") and row.event != "[DONE]":
             return f"after the {'end' if row.before == 'DONE' else 'error'}, not read"
         if unknown:
             return "unknown event, ignored"
-        return note(self.decoder.wire.name, row.event, payload) if self.decoder is not None else ""
+        return note(self.decoder.wire.name, row.before, row.event, payload) if self.decoder is not None else ""
 
     def _note(self, row: Row, payload: Any, sse: ServerSentEvent, unknown: bool) -> None:
         """What no decoder looks at."""
@@ -289,8 +290,9 @@ class Reading:
                 self.second_end = self.second_end or f"{row.event} ({_place(row)})"
         if not isinstance(payload, dict):
             return
-        if sse.event not in ("message", row.event):
-            self.misnamed[f"{sse.event} holds {row.event}"] += 1
+        name = payload.get("event_type", payload.get("type"))
+        if isinstance(name, str) and sse.event not in ("message", name):
+            self.misnamed[f"{sse.event} holds {name}"] += 1
         number = payload.get("sequence_number")
         if isinstance(number, int) and not isinstance(number, bool):
             if self._sequence is not None and number != self._sequence + 1:
@@ -311,10 +313,6 @@ def _place(row: Row) -> str:
 
 def _terminal_events(decoder: StreamDecoder) -> frozenset[str]:
     return frozenset(event for row in decoder.TABLE.values() for event, after in row.items() if after == "DONE")
-
-
-def _total(decoder: StreamDecoder | None) -> int:
-    return sum(decoder.ignored.values()) if decoder is not None and decoder.ignored else 0
 
 
 def _payload(data: bytes) -> Any:

@@ -122,24 +122,24 @@ def _answer(answer: Response, stop: str, everything: bool) -> Iterator[list[Cell
     facts = {"id": answer.id, "model": answer.model, "stop": stop, "usage": usage(answer.usage)}
     for name, value in facts.items():
         yield [cell(name, "name"), cell(value or "not reported")]
-    for place, part in enumerate(answer.message.parts):
-        yield [cell(f"part {place}", "name"), cell(_part(part, everything))]
+    for part in answer.message.parts:
+        yield [cell("call" if isinstance(part, ToolCall) else part.type, "name"), cell(_part(part, everything))]
 
 
 def _part(part: Part, everything: bool) -> str:
     match part:
         case Text():
-            return _short(part.text, everything) or "(empty text)"
+            return _short(part.text, everything) or "(empty)"
         case Reasoning():
-            return f"(reasoning) {_short(part.text, everything) or 'no readable text'}"
+            return _short(part.text, everything) or "(no readable text)"
         case ToolCall():
-            head = f"(call) {part.name or 'no name'}, id {part.call_id or 'none'}"
+            head = f"{part.name or '(no name)'}, id {part.call_id or '(none)'}"
             reason = "" if part.args is not None else f"\ncannot be run: {_short(part.args_error or '', everything)}"
             return f"{head}{reason}\n{_short(part.raw_args, everything)}"
         case Opaque():
-            return f"({part.kind}) kept as it came"
+            return f"{part.kind}, kept as it came"
         case _:
-            return f"({part.type}) kept as it came"
+            return "kept as it came"
 
 
 def _short(text: str, everything: bool) -> str:

@@ -35,6 +35,9 @@ from lessonlib.types import (
 )  # fmt: skip
 from lessonlib.wire.base import as_dict, compact
 
+CUT = "the answer it belongs to never ended"
+"""Why a call that was whole itself is not to be run."""
+
 Severity = Literal["error", "warning", "note"]
 
 Kind = Literal["stream", "json-lines", "json-list", "response", "error", "html", "text", "empty", "unreadable"]
@@ -138,29 +141,30 @@ class Report:
             "model": answer.model or None if answer else None,
             "text": answer.text if answer else "",
             "reasoning": answer.reasoning if answer else "",
-            "tool_calls": [_call(part) for part in parts if isinstance(part, ToolCall)],
+            "tool_calls": [self._call(part) for part in parts if isinstance(part, ToolCall)],
             "stop": str(answer.stop) if answer and self.error is None else None,
             "raw_stop": answer.raw_stop if answer else None,
             "usage": {name: getattr(usage, name) for name in COUNTS} if usage is not None else None,
-            "parts": [_part(part) for part in parts],
+            "parts": [self._part(part) for part in parts],
             "error": None if self.error is None else error_line(self.error),
         }
 
+    def _part(self, part: Part) -> JSON:
+        match part:
+            case Text() | Reasoning():
+                return {"type": part.type, "text": part.text}
+            case ToolCall():
+                return {"type": "tool_call", **self._call(part)}
+            case Opaque():
+                return {"type": "opaque", "kind": part.kind}
+            case _:
+                return {"type": "opaque", "kind": part.type}
 
-def _call(call: ToolCall) -> JSON:
-    return {"id": call.call_id, "name": call.name, "args": call.args, "args_error": call.args_error}
-
-
-def _part(part: Part) -> JSON:
-    match part:
-        case Text() | Reasoning():
-            return {"type": part.type, "text": part.text}
-        case ToolCall():
-            return {"type": "tool_call", **_call(part)}
-        case Opaque():
-            return {"type": "opaque", "kind": part.kind}
-        case _:
-            return {"type": "opaque", "kind": part.type}
+    def _call(self, call: ToolCall) -> JSON:
+        """A call that had become whole before the error cannot be run either: the answer that asks for it never came."""
+        failed = self.error is not None
+        problem = call.args_error or (CUT if failed else None)
+        return {"id": call.call_id, "name": call.name, "args": None if failed else call.args, "args_error": problem}
 
 
 _ERROR_KINDS: tuple[tuple[type[LessonError], str], ...] = (
@@ -288,13 +292,15 @@ def _notes() -> dict[str, dict[str, str]]:
 _BLANK_TO_FILL = re.compile(r"\{([\w.]+)\}")
 
 
-def note(wire: str, kind: str, payload: Any) -> str:
-    """What an event of a wire format says that adds nothing to the answer yet (`data/events.json`), its blanks filled in."""
+def note(wire: str, state: str, kind: str, payload: Any) -> str:
+    """What an event says that adds nothing to the answer yet (`data/events.json`), its blanks filled in. A text may be meant
+    for one state only ("WAIT:chunk")."""
 
     def fill(match: re.Match[str]) -> str:
         value = payload
         for name in match[1].split("."):
-            value = as_dict(value).get(name)
+            value = value[int(name)] if name.isdigit() and isinstance(value, list) and value else as_dict(value).get(name)
         return one_line(str(value), 60) if isinstance(value, (str, int, float)) else "…"
 
-    return _BLANK_TO_FILL.sub(fill, _notes().get(wire, {}).get(kind, ""))
+    notes = _notes().get(wire, {})
+    return _BLANK_TO_FILL.sub(fill, notes.get(f"{state}:{kind}", notes.get(kind, "")))
