@@ -63,15 +63,20 @@ class Window:
             self.used -= gone.cost
         if not self.started:
             self.used = 0.0  # no rest of rounding may keep anybody waiting
-        missing = self.used + ahead + cost - self.limit
-        if missing <= 0:
+        total = self.used + ahead + cost
+        if total <= self.limit:
             return 0.0
+        # What is asked for is number `total` in the row of all that has started or waits. It can start `seconds` after what
+        # stands a whole limit before it; counted back like that, it comes to something that has started, or to now.
+        turns = math.ceil((total - self.used) / self.limit)
+        if total - (turns - 1) * self.limit <= self.limit:
+            return (turns - 1) * self.seconds
+        place = total - turns * self.limit
         for entry in self.started:
-            missing -= entry.cost
-            if missing <= 0:
-                return entry.start + self.seconds - now
-        # those ahead must have come and gone, and no more than the limit can do so in each stretch
-        return math.ceil(missing / self.limit) * self.seconds
+            place -= entry.cost
+            if place <= 0:
+                return entry.start + turns * self.seconds - now
+        return turns * self.seconds
 
     def start(self, entry: Entry, now: float) -> None:
         entry.start = now
