@@ -157,7 +157,7 @@ RETRYABLE = frozenset(
 )
 """The words that allow a retry of an error inside a stream."""
 
-_LOG = logging.getLogger("lessonlib")
+log = logging.getLogger("lessonlib")
 
 
 class OpenAIResponses(WireFormat):
@@ -215,7 +215,7 @@ class OpenAIResponses(WireFormat):
         if request.output_schema is not None:
             body["text"] = {"format": _encode_schema(request.output_schema)}
         if request.stop:
-            _LOG.warning("the Responses API has no stop sequences; %d of them are not sent (section R2)", len(request.stop))
+            log.warning("the Responses API has no stop sequences; %d of them are not sent (section R2)", len(request.stop))
         body["store"] = store  # always there: left out, it means true
         if stream:
             body["stream"] = True
