@@ -2,12 +2,14 @@
 
 One case is one folder, testdata/<wire>/<case>/, in the form of a tape: `request.json`, then `response.json` and `stream.sse`
 (the same answer, whole and streamed) or `error.json` with its `meta.json`. Beside them stand `ask.json`, the request before
-it was written in the wire's own words ({"stream", "request"}), and `expect.json`, what must be read.
+it was written in the wire's own words ({"wire": options of the wire format, "stream", "request"}), and `expect.json`, what
+must be read.
 
 `expect.json` has the fields of one line of `lesson explain --json`. A value may be a matcher: {"$set": true} any non-empty
 value, {"$any": [...]} one of them, {"$contains": "..."} a part of a text. `opaque_min` counts the opaque parts. A call whose
 expected id is null came without one; what id it gets is not compared. `differs` says in words why the parts of the stream
-and of the whole answer cannot be equal; then only what the line tells is compared.
+and of the whole answer cannot be equal; then only what the line tells is compared. `left_out` names what a replay does not
+send back, {text: why}: the format's exceptions to raw replay.
 
 What this file does not do: it knows no wire. A new wire format brings files and no test code.
 """
@@ -62,7 +64,9 @@ class Case:
         return self.folder.parent.name
 
     def wire(self) -> WireFormat:
-        return WIRES[self.wire_name](api_key=KEY)
+        """The wire format as this case was asked: some speak to another host, or an older version."""
+        options = self.json("ask.json").get("wire", {}) if self.has("ask.json") else {}
+        return WIRES[self.wire_name](api_key=KEY, **options)
 
     def has(self, name: str) -> bool:
         return (self.folder / name).exists()
@@ -216,11 +220,14 @@ def differences(expected: Any, got: Any, place: str = "") -> list[str]:
     return [] if expected == got and type(expected) is type(got) else [f"{place}: expected {expected!r}, got {got!r}"]
 
 
+NOT_IN_THE_LINE = ("wire", "opaque_min", "differs", "left_out")
+
+
 def unmet(case: Case, reading: Reading) -> list[str]:
     """Everything in which a reading falls short of `expect.json`. What is compared after an error: the error, and what
     had arrived; its stop and usage say nothing."""
     line = reading.line()
-    expected = {key: value for key, value in case.expect.items() if key not in ("wire", "opaque_min")}
+    expected = {key: value for key, value in case.expect.items() if key not in NOT_IN_THE_LINE}
     if not case.succeeds:
         expected = {key: value for key, value in expected.items() if key in ("text", "reasoning", "tool_calls", "error")}
     for name in ("id", "model"):  # "" and null are the same: there is none

@@ -213,7 +213,7 @@ def test_no_cut_before_the_completing_event_is_a_success(case: Case) -> None:
 
 @streams
 def test_the_events_tell_the_same_as_the_result(case: Case) -> None:
-    """Deltas add up to the parts, each part is done once, Done comes last and once."""
+    """Deltas add up to the parts, the last PartDone of an index is the part of the answer, Done comes last and once."""
     reading = read_stream(case.wire(), case.stream)
     seen = reading.seen
     assert text_of(reading.events, TextDelta) == (seen.text if seen else "")
@@ -224,7 +224,6 @@ def test_the_events_tell_the_same_as_the_result(case: Case) -> None:
     assert [event for event in reading.events if isinstance(event, Done)] == [Done(reading.response)]
     assert isinstance(reading.events[-1], Done)
     done = {event.index: event.part for event in reading.events if isinstance(event, PartDone)}
-    assert len(done) == sum(isinstance(event, PartDone) for event in reading.events)
     shown = [
         part for part in reading.response.message.parts if isinstance(part, (Text, Reasoning, ToolCall)) and not part.inside
     ]
@@ -315,15 +314,17 @@ def next_request(case: Case, response: Response, *, stored: bool = False) -> JSO
 
 @answered
 def test_what_was_decoded_goes_back_as_it_came(case: Case) -> None:
-    """Every text of every part's raw JSON stands in the next request, in the same order, save what the format's named
-    exceptions leave out."""
+    """Every text of some length in the raw JSON of every part stands in the next request, save what `left_out` names."""
     response = read(case)
-    sent = [text for _, text in leaves(next_request(case, response))]
-    for part in response.message.parts:
-        if part.raw is None or (isinstance(part, Opaque) and part.kind == "continuation"):
-            continue
-        lost = [(key, text) for key, text in leaves(part.raw) if len(text) >= 16 and text not in sent]
-        assert lost == []
+    sent = {text for _, text in leaves(next_request(case, response))}
+    replayed = [part.raw for part in response.message.parts if not (part.inside or is_token(part))]
+    lost = {text for raw in replayed for _, text in leaves(raw) if len(text) >= 16} - sent
+    assert lost == set(case.expect.get("left_out", {}))
+
+
+def is_token(part: Part) -> bool:
+    """A continuation token goes back in another place, and only while the answer is the last message."""
+    return isinstance(part, Opaque) and part.kind == "continuation"
 
 
 @answered
