@@ -25,6 +25,7 @@ from lessonlib import capabilities
 from lessonlib.capabilities import Capabilities
 from lessonlib.errors import IncompleteStream, InvalidRequest, ProtocolError
 from lessonlib.history import arrange, merge_neighbours, result_pieces
+from lessonlib.schema import ANTHROPIC_STRICT, adapt
 from lessonlib.sse import ServerSentEvent
 from lessonlib.types import (
     JSON,
@@ -164,7 +165,7 @@ class AnthropicMessages(WireFormat):
         body |= _encode_choice(request, able, reasoning)
         body |= reasoning
         if request.output_schema is not None:
-            output = {"type": "json_schema", "schema": held_schema(request.output_schema)}
+            output = {"type": "json_schema", "schema": adapt(request.output_schema, ANTHROPIC_STRICT).schema}
             body["output_config"] = {**as_dict(body.get("output_config")), "format": output}
         if request.stop:
             body["stop_sequences"] = _encode_stop(request.stop)
@@ -324,8 +325,11 @@ def _encode_tools(request: Request) -> JSON:
 
 
 def _encode_tool(tool: Tool) -> JSON:
+    """A schema that the model is held to must be in the subset that constrained decoding takes (section 1.5)."""
     schema = tool.schema_for_function()
-    encoded: JSON = {"name": tool.name, "input_schema": held_schema(schema) if tool.strict else schema}
+    if tool.strict:
+        schema = adapt(schema, ANTHROPIC_STRICT).schema
+    encoded: JSON = {"name": tool.name, "input_schema": schema}
     if tool.description:
         encoded["description"] = tool.description
     if tool.strict is not None:
@@ -419,53 +423,6 @@ def _tool_turn_without_thinking(messages: Sequence[JSON]) -> bool:
     if messages[-1]["content"][0].get("type") != "tool_result":
         return False
     return messages[-2]["content"][0].get("type") not in ("thinking", "redacted_thinking")
-
-
-# ---------------------------------------------------------------- encode: schemas that the model is held to (section 1.5)
-
-_BOUNDS = frozenset({
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
-    "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties",
-})  # fmt: skip
-
-
-_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"})
-
-
-def held_schema(schema: Any, place: str = "$") -> Any:
-    """The schema as constrained decoding takes it: every object closed, bounds moved into the description, where the model
-    still reads them (the official SDK does the same; check the answer). Objects with free keys cannot be expressed."""
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:  # what stands beside a reference is refused
-        schema = {key: value for key, value in schema.items() if key in ("$ref", "$defs", "definitions")}
-    held: JSON = {key: _held(key, value, place) for key, value in schema.items() if not _is_bound(key, value)}
-    if "oneOf" in held:
-        held["anyOf"] = held.pop("oneOf")
-    bounds = [f"{key}: {compact(value)}" for key, value in schema.items() if _is_bound(key, value)]
-    if bounds:
-        held["description"] = f"{held.get('description', '')} ({', '.join(bounds)})".strip()
-    if schema.get("type") == "object" or "properties" in schema:
-        if schema.get("additionalProperties", False) is not False:
-            raise InvalidRequest(
-                f"the object at {place} allows any key, which a schema that the model is held to cannot say"
-            )
-        held["additionalProperties"] = False
-    return held
-
-
-def _held(key: str, value: Any, place: str) -> Any:
-    if key in ("properties", "$defs", "definitions") and isinstance(value, dict):
-        return {name: held_schema(schema, f"{place}.{name}") for name, schema in value.items()}
-    if key in ("anyOf", "oneOf", "allOf") and isinstance(value, list):
-        return [held_schema(schema, place) for schema in value]
-    return held_schema(value, f"{place}[]") if key == "items" else value
-
-
-def _is_bound(key: str, value: Any) -> bool:
-    if key == "format":
-        return value not in _FORMATS
-    return key in _BOUNDS and not (key == "minItems" and value in (0, 1))
 
 
 # ---------------------------------------------------------------- encode: the exceptions to raw replay (section 2.5)
@@ -587,7 +544,7 @@ def settle(parts: Sequence[Part], stop: StopReason) -> list[Part]:
         if isinstance(part, ToolCall):
             settled[place] = Opaque(kind="tool_use", wire=NAME, raw=part.raw)
     last = settled[-1] if settled else None
-    if stop in CUTTING and isinstance(last, ToolCall) and last.args is not None:
+    if stop in CUTTING and isinstance(last, ToolCall):
         settled[-1] = cut_call(last.call_id, last.name, last.raw_args, wire=NAME)
     return settled
 
@@ -726,6 +683,8 @@ class MessagesDecoder(StreamDecoder):
         kind = as_text(raw.get("type"))
         block = Block(index, raw, kind, GROWS.get(kind), as_text(raw.get("id")))
         self._blocks[index] = block
+        if kind == "fallback":
+            self._held = None  # a call of the model that declined, which may be cut as well: `settle` says what it is
         text = as_text(raw.get(block.grows)) if block.grows in ("text", "thinking") else ""
         return [*self._release(), *(self._show(block, text) if text else NOTHING)]
 
