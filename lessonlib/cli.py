@@ -268,11 +268,12 @@ def chat(
 
     if base_url and not live:
         raise click.UsageError("--base-url goes with --live; without --live nothing is sent anywhere")
-    wire = _wire(provider, model, base_url, None if live else "")
     request = _request(prompt, with_tools)
     if live:
+        wire = _wire(provider, model, base_url, None)
         _check_key(wire)
     else:
+        wire = _wire(provider, model, "http://localhost", "")  # whatever the environment says: nothing is sent
         click.echo("offline: a stored answer, not one to your question (--live asks the model)", err=True)
     with Client(wire, transport=None if live else offline_transport(wire.name, request)) as client:
         _converse(client, request, stream)
@@ -291,7 +292,7 @@ def offline_transport(wire: str, request: Request) -> BaseTransport:
     from lessonlib.tape import Player
 
     tapes = Path(__file__).parent / "data" / "tapes" / wire
-    return Player(tapes / ("tools" if request.tools else "answer"), timing=sys.stdout.isatty())
+    return Player(tapes / ("tools" if request.tools else "answer"), match="any", timing=sys.stdout.isatty())
 
 
 class _Page:
@@ -305,9 +306,9 @@ class _Page:
         from lessonlib.explain.render import harmless
 
         if text:
+            self._line_open = not text.endswith("\n")  # first: Ctrl-C may come as soon as the text is out
             sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
             sys.stdout.flush()
-            self._line_open = not text.endswith("\n")
 
     def end_line(self) -> None:
         if self._line_open:

@@ -182,7 +182,7 @@ def cases() -> list[Any]:
 def expected(folder: Path) -> dict[str, Any]:
     """What is wanted of one line, without what only other tests look at."""
     want = json.loads(folder.read_text(encoding="utf-8"))
-    return {name: value for name, value in want.items() if name != "opaque_min"}
+    return {name: value for name, value in want.items() if name in explain(b"").line()}
 
 
 def seen(want: dict[str, Any], line: dict[str, Any]) -> dict[str, Any]:
@@ -703,11 +703,12 @@ def test_no_damage_to_a_real_stream_makes_it_fail(path: Path, data: st.DataObjec
 
 
 def seconds_for(body: bytes) -> float:
-    best = 9e9
+    """Processor time, so that other processes do not count; the best of three."""
+    best = float("inf")
     for _ in range(3):
-        started = time.perf_counter()
+        started = time.process_time()
         explain(body)
-        best = min(best, time.perf_counter() - started)
+        best = min(best, time.process_time() - started)
     return best
 
 
@@ -718,15 +719,16 @@ def seconds_for(body: bytes) -> float:
         lambda n: start() + block(0, "x" * 400 * n) + end(),
         lambda n: start() + call(0, json.dumps({"text": "y" * 300 * n})) + end("tool_use"),
         lambda n: start() + b"".join(event(f"unknown_{number}") for number in range(n)) + end(),
-        lambda n: b"\n".join([b"stray"] * n * 4) + b"\n" + ANSWER,
-        lambda n: start() + b"data: {}\r" * 20 * n,
+        lambda n: b"stray\n" * n + ANSWER,
+        lambda n: start() + b"data: {}\r" * 10 * n,
+        lambda n: b"\n".join([json.dumps(CHUNK).encode()] * n),
     ],
-    ids=["many small events", "one big event", "long arguments", "unknown events", "stray lines", "many data lines"],
+    ids=["many events", "one big event", "long arguments", "unknown events", "stray lines", "many data lines", "JSON lines"],
 )
 def test_time_grows_with_the_size_and_not_with_its_square(make: Callable[[int], bytes]) -> None:
-    """Eight times the size may take eight times as long; a square would take sixty-four times."""
-    small, large = seconds_for(make(1000)), seconds_for(make(8000))
-    assert large < 30 * small
+    """Four times the size may take four times as long; a square would take sixteen times."""
+    small, large = seconds_for(make(4000)), seconds_for(make(16_000))
+    assert large < 10 * small
 
 
 # ---------------------------------------------------------------- for the eyes

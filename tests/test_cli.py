@@ -1,0 +1,490 @@
+"""The `lesson` command: through click's runner, and as a real process with pipes, a terminal, signals and a server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lessonlib.cli import DEFAULT_MODELS, PROVIDERS, WIRE_NAMES, lesson
+from lessonlib.curl import KEY, for_powershell, for_shell
+from lessonlib.example_tools import calculator, clock
+from lessonlib.explain import explain, read
+from lessonlib.explain.render import harmless
+from lessonlib.types import Message, Request
+from lessonlib.wire import WIRES
+from tests.servers import Handler, Peer, Server
+from tests.test_explain import ANSWER, HOSTILE, block, start
+
+ROOT = Path(__file__).parent.parent
+TAPES = ROOT / "lessonlib" / "data" / "tapes"
+KEY_VALUE = "sk-inv-SECRET-1234567890"
+posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell, terminal or signal")
+
+
+def run(*words: str, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(lesson, list(words), input=stdin)
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "lessonlib", *words]
+
+
+def process(*words: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command(*words), input=stdin, capture_output=True, env={**os.environ, **(env or {})}, check=False)
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> str:
+    path = tmp_path / "good.sse"
+    path.write_bytes(ANSWER)
+    return str(path)
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> str:
+    path = tmp_path / "cut.sse"
+    path.write_bytes(start() + block(0, "The fer"))
+    return str(path)
+
+
+# ---------------------------------------------------------------- the command itself
+
+
+@pytest.mark.parametrize("words", [[], ["chat"], ["curl"], ["explain"]])
+def test_help_for_everything(words: list[str]) -> None:
+    result = run(*words, "--help")
+    assert result.exit_code == 0
+    assert result.output.startswith("Usage: ")
+    for name in [] if words else ["chat", "curl", "explain"]:
+        assert name in result.output
+    params = [param for param in (lesson.commands[words[0]].params if words else []) if param.param_type_name == "option"]
+    assert [param.name for param in params if not getattr(param, "help", None)] == []
+
+
+def test_the_version_is_the_packages() -> None:
+    import lessonlib
+
+    assert run("--version").output.strip() == f"lesson, version {lessonlib.__version__}"
+
+
+def test_python_m_is_the_same_command() -> None:
+    done = process("--version")
+    assert (done.returncode, done.stdout.strip()) == (0, run("--version").output.strip().encode())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nonsense"],
+        ["explain"],
+        ["explain", "--wire", "morse", "x"],
+        ["explain", "--status", "99", "x"],
+        ["explain", "--problems", "x"],
+        ["chat"],
+        ["chat", "-p", "nobody", "Hi"],
+        ["chat", "--base-url", "http://localhost:1", "Hi"],
+        ["curl", "--live", "Hi"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2_with_a_reason(words: list[str]) -> None:
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "Error: " in result.stderr
+    assert result.stdout == ""
+
+
+def test_help_loads_nothing_that_takes_time() -> None:
+    script = (
+        "import sys\nfrom lessonlib.cli import lesson\n"
+        "try: lesson(['--help'])\nexcept SystemExit: pass\n"
+        "slow = {'pydantic', 'httpx', 'rich', 'asyncio', 'tiktoken'} & sys.modules.keys()\n"
+        "sys.exit(f'loaded: {sorted(slow)}' if slow else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+# ---------------------------------------------------------------- lesson explain
+
+
+def test_the_exit_code_says_whether_all_captures_are_complete(good: str, cut: str) -> None:
+    assert run("explain", good).exit_code == 0
+    assert run("explain", good, cut).exit_code == 1
+    assert run("explain", "--json", good, good).exit_code == 0
+    assert run("explain", "--json", cut).exit_code == 1
+
+
+def test_a_bad_file_does_not_stop_the_others(good: str, tmp_path: Path) -> None:
+    missing, folder = str(tmp_path / "missing"), tmp_path / "folder"
+    folder.mkdir()
+    result = run("explain", "--json", missing, str(folder), good)
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["file"] for line in lines] == [missing, str(folder), good]
+    assert [(line["error"] or {}).get("kind") for line in lines] == ["transport_error", "transport_error", None]
+    assert (result.exit_code, result.stderr) == (1, "")
+
+
+def test_standard_input_is_read_as_bytes() -> None:
+    result = run("explain", "--json", "-", stdin=ANSWER.replace(b"ferry", b"f\xe4hre"))
+    line = json.loads(result.stdout)
+    assert (line["file"], line["text"], result.exit_code) == ("-", "The f\ufffdhre leaves at six.", 0)
+
+
+def test_wire_and_status_can_be_said(good: str) -> None:
+    assert json.loads(run("explain", "--json", "--wire", "openai-chat", good).stdout)["wire"] == "openai-chat"
+    line = json.loads(run("explain", "--json", "--status", "503", good).stdout)
+    assert (line["error"]["kind"], line["error"]["status"], line["text"]) == ("provider_error", 503, "")
+
+
+def test_a_folder_of_tapes_gives_a_line_per_body() -> None:
+    result = run("explain", "--json", str(TAPES / "openai-chat"))
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [Path(line["file"]).name for line in lines] == ["response.json", "stream.sse"] * 3
+
+
+def test_problems_are_added_to_the_line_only_if_asked_for(cut: str) -> None:
+    plain, more = (json.loads(run("explain", "--json", *words, cut).stdout) for words in ([], ["--problems"]))
+    problems = more.pop("problems")
+    assert more == plain
+    assert [problem["code"] for problem in problems] == ["incomplete-stream"]
+    assert set(problems[0]) == {"severity", "code", "message", "place", "rule"}
+
+
+def test_the_report_in_a_pipe_is_plain_text(good: str, cut: str) -> None:
+    done = process("explain", good, cut)
+    text = done.stdout.decode("utf-8").replace("\r\n", "\n")
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert harmless(text) == text
+    assert re.search(r"^ +3-5 +\d+  content_block_delta +OPEN +part 0: text, 24 characters in 3 events", text, re.MULTILINE)
+    assert "no complete answer: incomplete stream" in text
+    assert not re.search(r"[ \t]$", text, re.MULTILINE)
+    assert not re.search("[\u2500-\u257f]", text)
+
+
+def test_all_shows_a_row_for_every_event(good: str) -> None:
+    assert re.search(r"^ +4 +\d+  content_block_delta", run("explain", "--all", good).stdout, re.MULTILINE)
+
+
+def test_a_console_that_knows_few_characters_does_not_stop_it(tmp_path: Path) -> None:
+    path = tmp_path / "odd.sse"
+    path.write_bytes(start() + block(0, "東京 🚲"))
+    done = process("explain", str(path), env={"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert rb"\u6771\u4eac" in done.stdout
+
+
+@posix
+def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "long.sse"
+    path.write_bytes(start() + b"".join(block(index, "a") for index in range(3000)))
+    done = subprocess.run(
+        ["sh", "-c", '"$@" | head -n 1', "sh", *command("explain", "--all", str(path))], capture_output=True, check=False
+    )
+    assert (done.stdout, done.stderr) == (f"{path}\n".encode(), b"")
+
+
+def terminal(columns: int, *words: str) -> list[str]:
+    """What the command shows on a terminal of that width, without its colours."""
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")}
+    child = subprocess.Popen(
+        command(*words), stdout=theirs, stderr=theirs, stdin=theirs, env={**env, "TERM": "xterm-256color"}
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # Linux's way to say that the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    child.wait()
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode("utf-8")).splitlines()
+
+
+@posix
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("wire", WIRE_NAMES)
+def test_on_a_terminal_every_line_fits(wire: str, columns: int) -> None:
+    lines = terminal(columns, "explain", str(TAPES / wire / "tools" / "001" / "stream.sse"))
+    assert max(len(line.rstrip()) for line in lines[1:]) <= columns  # the first is the path, which must stay copyable
+    text = " ".join(" ".join(lines).split())
+    assert "complete: stop is tool_use" in text
+    assert "calculator" in text
+
+
+@posix
+def test_on_a_terminal_nothing_in_a_capture_acts(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.sse"
+    path.write_bytes(start() + block(0, HOSTILE) + b"\x1b]0;title\x07\n")
+    lines = terminal(100, "explain", str(path))
+    assert [line for line in lines if harmless(line) != line] == []
+    assert any("[bold]x[/bold] :smile:" in line for line in lines)
+
+
+# ---------------------------------------------------------------- lesson chat, offline
+
+
+@pytest.mark.parametrize("stream", ["--stream", "--no-stream"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_without_live_a_stored_answer_comes_and_it_says_so(provider: str, stream: str) -> None:
+    result = run("chat", "-p", provider, stream, "What is a token?")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("This is a stored answer: no model has read your question.")
+    assert result.stdout.endswith("add --live.\n")
+    notice, figures = result.stderr.splitlines()
+    assert notice.startswith("offline: a stored answer")
+    assert re.fullmatch(r"stop end \(\w+\), input \d+, cached (\d+|not reported), output \d+, reasoning \d+", figures)
+
+
+@pytest.mark.parametrize("stream", ["--stream", "--no-stream"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_tools_really_run(provider: str, stream: str) -> None:
+    result = run("chat", "-p", provider, stream, "--tools", "What is (17 + 4) * 2, and what time is it?")
+    _, first, second, figures = result.stderr.splitlines()
+    assert first == 'tool calculator({"expression":"(17 + 4) * 2"}) -> 42'.replace(
+        '":"', '": "' if '": "' in first else '":"'
+    )
+    assert re.fullmatch(r'tool clock\(\{"timezone": ?"UTC"\}\) -> \w+day, \d{4}-\d\d-\d\d \d\d:\d\d \(UTC\+0000\)', second)
+    assert figures.endswith(", 2 requests")
+    assert result.stdout.startswith("The calculator says 42")
+
+
+def test_offline_needs_no_key_and_no_network() -> None:
+    done = process("chat", "Hi", env={"OPENAI_BASE_URL": "http://127.0.0.1:9"})
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("tape", sorted(TAPES.glob("*/**/stream.sse")), ids=lambda path: "/".join(path.parts[-4:-1]))
+def test_each_stored_stream_is_whole_and_equals_the_whole_answer(tape: Path) -> None:
+    whole, streamed = (explain(capture) for capture in read(tape.parent))
+    assert streamed.findings == []
+    assert {**whole.line(), "file": ""} == {**streamed.line(), "file": ""}
+
+
+def test_every_wire_format_has_a_default_model_and_stored_answers() -> None:
+    assert list(DEFAULT_MODELS) == list(PROVIDERS.values()) == list(WIRE_NAMES)
+    assert sorted(WIRE_NAMES) == sorted(WIRES) == sorted(path.name for path in TAPES.iterdir())
+
+
+# ---------------------------------------------------------------- lesson chat, live
+
+
+def live(server: Server, *words: str) -> subprocess.CompletedProcess[bytes]:
+    env = {"ANTHROPIC_API_KEY": KEY_VALUE}
+    return process("chat", "-p", "anthropic", "--live", "--base-url", server.url, *words, stdin=b"Where is it?", env=env)
+
+
+def test_live_asks_the_service_and_prints_its_answer(serve: Callable[[Handler], Server]) -> None:
+    server = serve(lambda peer: peer.stream(ANSWER, size=7))
+    done = live(server, "-m", "m-1", "-")
+    assert (done.returncode, done.stdout.splitlines()) == (0, [b"The ferry leaves at six."])
+    assert done.stderr.split(b"\n")[0].startswith(b"stop end (end_turn), input 9, cached not reported, output 5")
+    [asked] = server.asked
+    assert (asked.path, asked.headers["x-api-key"], asked.json["model"]) == ("/v1/messages", KEY_VALUE, "m-1")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_missing_key_is_named_and_nothing_is_sent(provider: str) -> None:
+    first, *others = WIRES[PROVIDERS[provider]].key_variables
+    names = first + (f" (or {' or '.join(others)})" if others else "")
+    result = run("chat", "-p", provider, "--live", "Hi")
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: --live needs an API key: set the environment variable {names}\n"
+
+
+def unauthorized(peer: Peer) -> None:
+    error = {"type": "authentication_error", "message": f"invalid x-api-key {KEY_VALUE}\nline 2 \x1b[31m"}
+    peer.answer(json.dumps({"type": "error", "error": error}).encode(), status=401)
+
+
+def test_an_error_is_one_line_without_the_key(serve: Callable[[Handler], Server]) -> None:
+    done = live(serve(unauthorized), "Hi")
+    assert (done.returncode, done.stdout) == (1, b"")
+    [line] = done.stderr.decode().splitlines()
+    assert line == r"Error: HTTP 401, authentication_error: invalid x-api-key *** line 2 \x1b[31m"
+
+
+def test_what_came_before_an_error_stays_on_the_screen(serve: Callable[[Handler], Server]) -> None:
+    done = live(serve(lambda peer: peer.stream(start() + block(0, "The ferry"))), "Hi")
+    assert (done.returncode, done.stdout.splitlines()) == (1, [b"The ferry"])
+    [line] = done.stderr.decode().splitlines()
+    assert line.startswith("Error: the stream ended in state OPEN, before message_stop")
+
+
+def test_nobody_there_is_one_line() -> None:
+    done = process("chat", "-p", "openai-chat", "--live", "--base-url", "http://127.0.0.1:9", "Hi")
+    assert done.returncode == 1
+    assert done.stderr.decode().splitlines() == ["Error: 127.0.0.1:9 refused the connection; is a server running there?"]
+
+
+@posix
+def test_ctrl_c_ends_it_with_130_and_closes_the_connection(serve: Callable[[Handler], Server]) -> None:
+    gone: list[bool] = []
+
+    def slow(peer: Peer) -> None:
+        peer.head(200, {"content-type": "text/event-stream"})
+        peer.chunk(start() + block(0, "The ferry"))
+        gone.append(peer.wait_until_gone())
+
+    words = command("chat", "-p", "anthropic", "--live", "--base-url", serve(slow).url, "Hi")
+    child = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "ANTHROPIC_API_KEY": KEY_VALUE}
+    )
+    assert child.stdout is not None
+    assert child.stdout.read(9) == b"The ferry"
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate(timeout=30)
+    assert (child.returncode, out, err.strip()) == (130, b"\n", b"")
+    assert gone == [True]
+
+
+# ---------------------------------------------------------------- lesson curl
+
+
+def encoded(provider: str, prompt: str, *, stream: bool) -> Any:
+    wire = WIRES[PROVIDERS[provider]](DEFAULT_MODELS[PROVIDERS[provider]], api_key=KEY)
+    return wire, wire.encode(Request(messages=[Message.user(prompt)]), stream=stream)
+
+
+def arguments(script: str, variable: str) -> list[str]:
+    """What a shell gives to curl."""
+    catch = "curl() { printf '%s\\0' \"$@\"; }\n"
+    env = {"PATH": os.environ["PATH"], variable: "k $X `x` \" ' \\"}
+    done = subprocess.run(["sh", "-c", catch + script], capture_output=True, env=env, check=True)
+    assert done.stderr == b""
+    return done.stdout.decode("utf-8").split("\0")[:-1]
+
+
+def check_curl(provider: str, prompt: str, stream: bool) -> None:
+    wire, request = encoded(provider, prompt, stream=stream)
+    variable = wire.key_variables[0]
+    got = arguments(for_shell(request, variable, stream=stream), variable)
+    assert got[:2] == ["-sSN" if stream else "-sS", request.url]
+    headers = [value for flag, value in pairwise(got) if flag == "-H"]
+    told = {name: value.replace(KEY, "k $X `x` \" ' \\") for name, value in request.headers.items()}
+    assert dict(header.split(": ", 1) for header in headers) == told
+    assert json.loads(got[got.index("-d") + 1]) == request.body
+
+
+@posix
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_shell_reads_the_curl_command_as_it_was_meant(provider: str, stream: bool) -> None:
+    check_curl(provider, 'it\'s $HOME `id` $(id) "q" \\ !! 東京 🚲\n\ttab # %s', stream)
+
+
+@posix
+@settings(max_examples=25, deadline=None)
+@given(st.text(min_size=1, max_size=60).filter(str.strip), st.sampled_from(list(PROVIDERS)))
+def test_no_prompt_leaves_its_quotes(prompt: str, provider: str) -> None:
+    check_curl(provider, prompt, True)
+
+
+@given(st.text(min_size=1, max_size=60).filter(str.strip))
+def test_the_curl_command_shows_nothing_that_a_terminal_acts_on(prompt: str) -> None:
+    _, request = encoded("openai", prompt, stream=True)
+    for text in (for_shell(request, "K", stream=True), for_powershell(request, "K", stream=True)):
+        assert harmless(text) == text
+
+
+@given(st.text(min_size=1, max_size=60).filter(str.strip))
+def test_powershell_gets_the_body_in_ascii_and_single_quotes(prompt: str) -> None:
+    _, request = encoded("anthropic", prompt, stream=False)
+    text = for_powershell(request, "ANTHROPIC_API_KEY", stream=False)
+    literal = re.match(r"'((?:[^']|'')*)' \| curl\.exe -sS '", text)
+    assert literal is not None
+    assert literal[1].isascii()
+    assert json.loads(literal[1].replace("''", "'")) == request.body
+    assert '-H "x-api-key: $env:ANTHROPIC_API_KEY"' in text
+
+
+def test_the_key_is_never_in_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    for provider, wire in PROVIDERS.items():
+        variable = WIRES[wire].key_variables[0]
+        monkeypatch.setenv(variable, KEY_VALUE)
+        result = run("curl", "-p", provider, "Hi")
+        assert KEY_VALUE not in result.output
+        assert f'${variable}"' in result.output
+        assert KEY not in result.output
+
+
+def test_tools_stand_in_the_body() -> None:
+    output = run("curl", "-p", "anthropic", "--no-stream", "--tools", "Hi").output
+    body = json.loads(output[output.index("-d '") + 4 : output.rindex("'")])
+    assert [tool["name"] for tool in body["tools"]] == ["calculator", "clock"]
+    assert "stream" not in body
+
+
+@posix
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_command_works(serve: Callable[[Handler], Server]) -> None:
+    server = serve(lambda peer: peer.stream(ANSWER))
+    script = run("curl", "-p", "anthropic", "--base-url", server.url, "it's 6 o'clock").output
+    env = {**os.environ, "ANTHROPIC_API_KEY": KEY_VALUE, "no_proxy": "127.0.0.1"}
+    done = subprocess.run(["sh", "-c", script], capture_output=True, env=env, check=True)
+    assert explain(done.stdout).line()["text"] == "The ferry leaves at six."
+    [asked] = server.asked
+    assert (asked.headers["x-api-key"], asked.headers["content-type"]) == (KEY_VALUE, "application/json")
+    assert "it's 6 o'clock" in json.dumps(asked.json["messages"])
+
+
+# ---------------------------------------------------------------- the example tools
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("(17 + 4) * 2", "42"),
+        ("0.1 + 0.2", "0.3"),
+        ("-7 // 2", "-4"),
+        ("-7 % 3", "2"),
+        ("2 ** 10 / 4", "256"),
+        ("1 / 3", "0.3333333333333333333333333333"),
+        ("2 ** 200", "1.606938044258990275541962092E+60"),
+        ("+-+1_000.50", "-1000.5"),
+    ],
+)
+def test_the_calculator_calculates(expression: str, value: str) -> None:
+    assert calculator(expression) == value
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["", "1 +", "9**9**9**9", "1/0", "0**0", "1e999", "True", "1j", "'a' * 9", "__import__('os')", "x", "[1][0]",
+     "1 if 1 else 2", "(" * 101 + "1" + ")" * 101, "1" * 201, "lambda: 1", "1 << 999999", "1 == 1", "f'{1}'", "1.5.real",
+     "\x00"],
+)  # fmt: skip
+def test_the_calculator_refuses_everything_else_at_once(expression: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        calculator(expression)
+
+
+def test_the_clock_knows_zones_and_refuses_what_is_none() -> None:
+    assert re.fullmatch(r"\w+day, \d{4}-\d\d-\d\d \d\d:\d\d \(UTC\+0000\)", clock())
+    for name in ("Atlantis/Center", "../../etc/passwd", "", "x" * 9999):
+        with pytest.raises(ValueError, match="no time zone"):
+            clock(name)
