@@ -629,6 +629,7 @@ class GenerateContentDecoder(StreamDecoder):
         self._text: Slot | None = None  # the text or thought that may go on
         self._is_thought = False
         self._call: PartialCall | None = None  # Vertex AI: the call whose arguments are still coming
+        self._in_pieces = False  # Vertex AI: calls come so in this stream
 
     def kind(self, payload: Any, sse: ServerSentEvent) -> str:
         if not isinstance(payload, dict) or payload.get("error"):
@@ -731,6 +732,8 @@ class GenerateContentDecoder(StreamDecoder):
         if isinstance(call, dict) and (self._call is not None or any(key in call for key in PIECES)):
             events += self._add_piece(part, call)
             return
+        if call == {} and self._in_pieces:  # a second end of a call that has ended
+            return
         events += self._end_text()
         index = len(self._parts)
         done = self._put(part)
@@ -759,7 +762,7 @@ class GenerateContentDecoder(StreamDecoder):
         if call.get("name"):
             events += self._end_call(whole=False)
         if self._call is None:
-            self._call = PartialCall()
+            self._call, self._in_pieces = PartialCall(), True
         self._call.add(part, call)
         if not get(call, "willContinue"):
             events += self._end_call(whole=True)

@@ -683,6 +683,12 @@ def test_a_call_without_pieces_takes_no_arguments() -> None:
     assert response.tool_calls[0].args == {}
 
 
+def test_the_last_piece_may_hold_arguments_and_an_end_too_many_is_no_call() -> None:
+    last = {"functionCall": {"partialArgs": [{"jsonPath": "$.name", "stringValue": "Fish"}]}}
+    _, response = stream(chunk(OPEN), chunk(last), chunk(END, finish="STOP"))
+    assert [(call.name, call.args) for call in response.tool_calls] == [("cook", {"name": "Fish"})]
+
+
 @pytest.mark.parametrize(("pieces", "problem"), [
     ([piece("$.a[1]", stringValue="x")], "does not fit"),
     ([piece("$.a", stringValue="x"), piece("$.a.b", stringValue="x")], "does not fit"),
