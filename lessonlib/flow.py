@@ -36,6 +36,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import logging
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Sequence
@@ -48,6 +49,8 @@ from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
 from lessonlib.errors import IncompleteStream, LessonError
 from lessonlib.types import Done, Event, Request, Response, Usage
+
+logging.getLogger("lessonlib").addHandler(logging.NullHandler())  # silent until a program asks to hear it
 
 # ---------------------------------------------------------------- providers
 

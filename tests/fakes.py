@@ -9,6 +9,7 @@ What this file does not do: it knows no wire format. Policies see only Requests,
 from __future__ import annotations
 
 import asyncio
+import copy
 import selectors
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import aclosing
@@ -139,7 +140,11 @@ class Fake:
             self.starts.append(self.clock())
         place = min(self.calls, len(self.script)) if self.for_ever else self.calls
         assert place <= len(self.script), f"{self.name} was asked {self.calls} times, but has {len(self.script)} answers"
-        return as_turn(self.script[place - 1])
+        entry = self.script[place - 1]
+        if self.for_ever and isinstance(entry, LessonError):  # a new one each time: policies write into errors
+            entry = copy.copy(entry)
+            entry.attempts, entry.retries = [], 0
+        return as_turn(entry)
 
     def generate(self, request: Request) -> Any:
         outcome = self._next(request).outcome
@@ -199,16 +204,21 @@ def whole(provider: Any, request: Request = ASK) -> Response:
     return provider.generate(request)
 
 
-def streamed(provider: Any, request: Request = ASK) -> list[Event]:
-    """All events, whatever the colour."""
+def streamed(provider: Any, request: Request = ASK, into: list[Event] | None = None) -> list[Event]:
+    """All events, whatever the colour. `into` has them even if an error ends the stream."""
+    events = [] if into is None else into
     if not provider.is_async:
-        return list(provider.stream(request))
+        for event in provider.stream(request):
+            events.append(event)
+        return events
 
-    async def drain() -> list[Event]:
-        async with aclosing(provider.stream(request)) as events:
-            return [event async for event in events]
+    async def read() -> list[Event]:
+        async with aclosing(provider.stream(request)) as stream:
+            async for event in stream:
+                events.append(event)
+        return events
 
-    return asyncio.run(drain())
+    return asyncio.run(read())
 
 
 def first_event(provider: Any, request: Request = ASK) -> Event:

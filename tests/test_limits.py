@@ -296,7 +296,7 @@ def test_sixty_four_threads_share_one_limiter() -> None:
 
     def sleep(seconds: float) -> None:
         with lock:
-            clock.now += seconds / 64
+            clock.now += max(seconds / 64, 0.1)
 
     policy = Limits(Fake("Hi", for_ever=True), limiter=limiter, sleep=sleep)
     threads = [threading.Thread(target=lambda: [whole(policy) for _ in range(8)]) for _ in range(64)]
