@@ -635,8 +635,8 @@ def _status_in(error: JSON) -> int:
 
 
 def _error_message(error: JSON) -> str:
-    """What went wrong, with what the service behind a gateway said about it."""
-    message = as_text(error.get("message")) or as_text(error.get("msg"))
+    """What went wrong, with what the service behind a gateway said about it. An error of an unknown shape is quoted."""
+    message = as_text(error.get("message")) or as_text(error.get("msg")) or compact(error)[:300]
     cause = as_text(as_dict(error.get("metadata")).get("raw"))
     return f"{message}: {cause[:300]}" if cause else message
 
@@ -645,7 +645,7 @@ def _error_message(error: JSON) -> str:
 
 
 class Placed(NamedTuple):
-    """A part and its place in the message: which field, and the how manieth of it. The stream numbers its events by it."""
+    """A part and its place in the message: which field, and its number there. The stream finds its events' numbers by it."""
 
     kind: str
     number: int
@@ -899,20 +899,25 @@ class CallAssembler:
         return slot, self._fill(slot, entry, content)
 
     def _find(self, index: int | None, call_id: str, content: JSON, touched: list[CallSlot]) -> CallSlot:
-        name = content.get("name")
         at_index = self._by_index.get(index) if index is not None else None
-        if call_id and at_index is not None and at_index.call_id == call_id:
-            return at_index
         known = self._by_id.get(call_id) if call_id else None
-        if known is not None:  # a second head under a new index is another call, from a service that gives all the same id
-            return self._new() if name and index is not None and at_index is None and known.has_index else known
+        if known is not None:
+            return self._with_known_id(known, index, at_index, content)
         if index is None:
             return self._without_index(call_id, content, touched)
         if at_index is None:
-            return self._at_new_index(call_id, name)
+            return self._at_new_index(call_id, content.get("name"))
         if call_id:
             return self._new() if at_index.call_id else at_index
         return self._new() if self._begins(at_index, content) else at_index
+
+    def _with_known_id(self, known: CallSlot, index: int | None, at_index: CallSlot | None, content: JSON) -> CallSlot:
+        """The call with that id; but some services give all calls the same one, and then a new head is a new call."""
+        if at_index is not None and at_index.call_id == known.call_id:
+            known = at_index
+        elif content.get("name") and index is not None and at_index is None and known.has_index:
+            return self._new()
+        return self._new() if self._begins(known, content) else known
 
     def _at_new_index(self, call_id: str, name: Any) -> CallSlot:
         """Pieces that carry nothing but a new index follow a head that was sent under a wrong one, if there is such a head:
@@ -933,7 +938,7 @@ class CallAssembler:
 
     @staticmethod
     def _begins(slot: CallSlot, content: JSON) -> bool:
-        """Whether a piece with a name but no id begins another call: its arguments do, or another name comes after ours."""
+        """Whether a piece with a name begins another call: its arguments do, or another name comes after our arguments."""
         name = content.get("name")
         if not name or not slot.name:
             return False
@@ -1054,7 +1059,7 @@ class MessageFold:
     def _show(self, source: str, text: str, events: list[Event]) -> None:
         if self._shown is None:
             self._shown = source
-        if self._shown == source and text:
+        if self._shown == source:
             events.append(ReasoningDelta(REASONING_INDEX, text))
 
     # ------------------------------------------------------------ content
@@ -1103,13 +1108,13 @@ class MessageFold:
         kind, text = detail.get("type"), _detail_text(detail)
         last = self._details[-1] if self._details else None
         key = (kind, detail.get("index"))
-        joins = kind != "reasoning.encrypted" and last is not None and (last.raw.get("type"), last.raw.get("index")) == key
-        slot = last if joins and last is not None else Slot(0, {})
-        if slot is not last:
-            self._details.append(slot)
-        slot.raw |= {key: value for key, value in detail.items() if value is not None or key not in slot.raw}
-        slot.pieces.append(text)
-        self._show("reasoning_details", text, events) if text else None
+        if last is None or kind == "reasoning.encrypted" or (last.raw.get("type"), last.raw.get("index")) != key:
+            last = Slot(0, {})
+            self._details.append(last)
+        last.raw |= {name: value for name, value in detail.items() if value is not None or name not in last.raw}
+        last.pieces.append(text)
+        if text:
+            self._show("reasoning_details", text, events)
 
     # ------------------------------------------------------------ calls
 

@@ -952,6 +952,11 @@ def test_the_service_behind_a_gateway_is_quoted() -> None:
     assert wire().api_error(429, error).message == "Provider returned error: slow down, please"
 
 
+def test_an_error_of_an_unknown_shape_is_quoted() -> None:
+    strange = {"success": False, "errors": [{"message": "no such route", "code": 7003}]}
+    assert "no such route" in wire().api_error(404, strange).message
+
+
 def test_a_body_that_is_no_json_is_quoted() -> None:
     assert wire().decode_error(502, {}, b"<html>Bad gateway</html>").message == "<html>Bad gateway</html>"
 
@@ -1154,13 +1159,20 @@ def test_a_deprecated_function_call_in_a_stream() -> None:
     assert shown(events, ArgumentsDelta) == "{}"
 
 
-def test_two_calls_with_the_same_id_stay_two() -> None:
-    _, response = stream(
-        chunk(calls(entry("f", '{"n":', index=0, id="a"))),
-        chunk(calls(entry("f", '{"n":2', index=1, id="a"))),
-        chunk(calls(entry(arguments="1}", index=0, id="a"), entry(arguments="}", index=1, id="a"))),
-        END,
-    )
+SAME_ID = {
+    "told apart by index": [
+        calls(entry("f", '{"n":', index=0, id="a")),
+        calls(entry("f", '{"n":2', index=1, id="a")),
+        calls(entry(arguments="1}", index=0, id="a"), entry(arguments="}", index=1, id="a")),
+    ],
+    "whole, without index": [calls(entry("f", '{"n":1}', id="a")), calls(entry("f", '{"n":2}', id="a"))],
+    "whole, all index 0": [calls(entry("f", '{"n":1}', id="a", index=0)), calls(entry("f", '{"n":2}', id="a", index=0))],
+}
+
+
+@pytest.mark.parametrize("deltas", SAME_ID.values(), ids=SAME_ID)
+def test_two_calls_with_the_same_id_stay_two(deltas: list[JSON]) -> None:
+    _, response = stream(*(chunk(delta) for delta in deltas), END)
     assert [call.args for call in response.tool_calls] == [{"n": 1}, {"n": 2}]
 
 
@@ -1417,12 +1429,11 @@ def test_where_the_official_helper_fails_ours_does_not() -> None:
     openai = pytest.importorskip("openai", reason="the official package is not installed: pip install 'lessonlib[sdk]'")
     outcomes = helper_outcomes()
     print(f"\nopenai {openai.__version__}:\n{helper_table(outcomes)}")
-    page = PAGE.read_text(encoding="utf-8")
-    if f"`openai` {openai.__version__}" in page:
-        assert helper_table(outcomes) in page
-    else:
-        warnings.warn(f"the page shows another version of openai than {openai.__version__}", stacklevel=1)
     assert outcomes.keys() >= KNOWN_FAILURES
+    page = PAGE.read_text(encoding="utf-8")
+    if f"`openai` {openai.__version__}" not in page:
+        pytest.skip(f"section 8 of the page was made with another version than {openai.__version__}")
+    assert helper_table(outcomes) in page
 
 
 # ---------------------------------------------------------------- fixtures
