@@ -210,7 +210,8 @@ class AnthropicMessages(WireFormat):
         if kind == "message" and "content" in message:
             return 2
         if kind == "error" and "error" in message:  # the body of an HTTP error, or the event of a broken stream
-            return 2 if "request_id" in message else 1
+            # the Responses API has an event of the same two levels, with these fields
+            return 2 if "request_id" in message or not {"code", "param"} & as_dict(message["error"]).keys() else 1
         if kind == "ping":
             return 1
         return 2 if kind == "message_start" or kind in MessagesDecoder.TABLE["OPEN"] else 0

@@ -617,17 +617,18 @@ def test_citations_are_appended() -> None:
 
 
 def seconds(body: bytes, chunk: int) -> float:
-    """The best of three readings, without the garbage collector, whose own growth is not ours."""
+    """Processor time of the best of three readings: what else the machine does, and the garbage collector, are not ours.
+    Below two hundredths of a second some clocks are too coarse."""
     times = []
     gc.disable()
     try:
         for _ in range(3):
-            began = time.perf_counter()
+            began = time.process_time()
             collect(body, chunk)
-            times.append(time.perf_counter() - began)
+            times.append(time.process_time() - began)
     finally:
         gc.enable()
-    return min(times)
+    return max(min(times), 0.02)
 
 
 @pytest.mark.parametrize("kind", ["text", "input", "citations", "blocks"])
@@ -644,8 +645,8 @@ def test_reading_is_linear_in_the_number_of_pieces(kind: str) -> None:
         cites = [delta(0, type="citations_delta", citation={"cited_text": "tide"})] * count
         return stream(message_start(), *text(0)[:1], *cites, block_stop(0), *end())
 
-    small, large = body(1_500), body(12_000)
-    assert seconds(large, 65_536) < 24 * seconds(small, 65_536)
+    small, large = body(3_000), body(24_000)
+    assert seconds(large, 65_536) < 32 * seconds(small, 65_536)
 
 
 def test_the_last_signature_counts_and_is_not_joined() -> None:
@@ -788,7 +789,8 @@ def test_usage_counts_cached_and_written_tokens_as_input(raw: dict[str, Any], co
         ({"type": "message_start", "message": {}}, 2),
         ({"type": "content_block_delta"}, 2),
         ({"type": "error", "error": {}, "request_id": "req_1"}, 2),
-        ({"type": "error", "error": {"type": "api_error"}}, 1),
+        ({"type": "error", "error": {"type": "api_error"}}, 2),
+        ({"type": "error", "error": {"type": "server_error", "code": None, "message": "m"}}, 1),  # of the Responses API
         ({"type": "ping"}, 1),
         ({"type": "response.created"}, 0),
         ({"error": {"message": "m", "code": "x"}}, 0),
