@@ -1,1 +1,10 @@
 """What the notebooks show. Nothing here is imported by `import lessonlib`, and no lesson needs a widget to be followed."""
+
+from __future__ import annotations
+
+from lessonlib.lab.offline import ask, client, send
+from lessonlib.lab.predict import reveal
+from lessonlib.lab.show import fold, show
+from lessonlib.lab.tables import overview
+
+__all__ = ["ask", "client", "fold", "overview", "reveal", "send", "show"]

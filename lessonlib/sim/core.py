@@ -133,7 +133,8 @@ class Simulator:
         if front is None:
             self._note(request, None, None)
             return _json_reply(404, {"error": {"message": f"no such path: {request.method} {request.path}"}})
-        body = _parsed(request.body)
+        too_large = len(request.body) > self.max_body
+        body = {} if too_large else _parsed(request.body)  # a rule says so, in the vendor's words
         prompt = front.prompt(body or {})
         faults = [fault for fault in self.faults if fault.hits(number, prompt)]
         early = next((fault for fault in faults if fault.kind in ("status", "html")), None)

@@ -312,6 +312,8 @@ def _text(prompt: str, found: str | None) -> str:
         return "好的。这是模拟器的回答：它按请求的内容给出固定的文字。"
     if re.search(r"\bhello\b|\bhi\b", prompt, re.IGNORECASE):
         return "Hello!"
+    if re.search(r"worth a visit|should i go", prompt, re.IGNORECASE):
+        return f"Yes: {(arguments.cities(prompt) or ['it'])[0]} is mild and dry in May."
     return f"This is the simulator's answer to “{topic}”. It is the same every time."
 
 
