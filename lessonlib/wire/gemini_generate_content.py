@@ -332,7 +332,8 @@ def _pictures_after_results(parts: Sequence[Part], calls: Mapping[str, ToolCall]
             rest.append(encoded)
             continue
         results.append(encoded)
-        images = [_encode_image(piece) for piece in result_pieces(part) if isinstance(piece, Image)]
+        rebuilt = part.raw_for(NAME) is None
+        images = [_encode_image(piece) for piece in result_pieces(part) if isinstance(piece, Image) and rebuilt]
         if images and _generation(model) >= 3:
             encoded["functionResponse"]["parts"] = images
         else:
