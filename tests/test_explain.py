@@ -369,6 +369,9 @@ FINDINGS: dict[str, tuple[str, Callable[[], Report]]] = {
     "unknown-event": ("note", lambda: explain(start() + event("tide_turned") + block(0, "Hi") + end())),
     "event-name": ("warning", lambda: explain(ANSWER.replace(b"event: message_stop", b"event: message_end"))),
     "sequence-gap": ("warning", lambda: explain(responses(0, 1, 4))),
+    "changing-id": ("warning", lambda: explain(
+        chat({"delta": {"content": "Hi"}}, done=False)
+        + chat({"delta": {}, "finish_reason": "stop"}).replace(b"c-1", b"c-2"))),
     "second-end": ("warning", lambda: explain(responses(0, 1) + responses(2, 3))),
     "after-end": ("note", lambda: explain(responses(0, 1) + responses(2, 3))),
     "done-marker": ("note", lambda: explain(ANSWER + b"data: [DONE]\n\n")),
@@ -450,6 +453,20 @@ def test_an_error_says_whether_and_when_asking_again_helps() -> None:
     assert explain(body, status=401).findings[0].message.endswith("Asking again unchanged does not help.")
 
 
+@pytest.mark.parametrize(
+    ("response", "words"),
+    [
+        ({"status": "queued", "output": []}, "ask for this answer again later"),
+        ({"status": "completed", "output": [{"type": "mcp_approval_request", "id": "mcpr_1"}]}, "look at the opaque parts"),
+        ({"status": "taken_by_the_tide", "output": []}, "not one that means success"),
+    ],
+)
+def test_an_end_that_is_no_success_says_what_to_do(response: dict[str, Any], words: str) -> None:
+    report = explain(json.dumps({**SNAPSHOT, **response}).encode())
+    [found] = [finding for finding in report.findings if finding.code == "unknown-stop"]
+    assert words in found.message
+
+
 def test_an_event_without_end_is_a_named_error() -> None:
     report = explain(start() + TOO_LARGE)
     assert isinstance(report.error, ProtocolError)
@@ -475,7 +492,7 @@ def test_numbers_that_repeat_count_as_a_gap_too() -> None:
 def test_the_head_of_curl_is_taken_off_and_offsets_count_in_the_file() -> None:
     data = b"HTTP/1.1 100 Continue\r\n\r\n" + head(ANSWER, "Content-Type: text/event-stream", "Request-Id: req_1")
     report = explain(one(data))
-    assert (report.status, report.error, report.size) == (200, None, len(ANSWER))
+    assert (report.status, report.error, report.size, report.request_id) == (200, None, len(ANSWER), "req_1")
     assert data[report.rows[0].offset :].startswith(b"event: message_start")
 
 

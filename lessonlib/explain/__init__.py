@@ -30,7 +30,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from lessonlib.client import http_error, whole_answer
-from lessonlib.errors import IncompleteStream, LessonError, NotAStream, ProtocolError, TransportError
+from lessonlib.errors import APIError, IncompleteStream, LessonError, NotAStream, ProtocolError, TransportError
 from lessonlib.explain.capture import Capture, read, reader, unwrap, wire_of_url
 from lessonlib.explain.findings import judge_answer, judge_body, judge_error, judge_framing, judge_reading
 from lessonlib.explain.reading import Frame, Framing, Reading, Rows, line_frames, lines, list_frames, sse_frames
@@ -78,11 +78,18 @@ def explain(
             report.error = TransportError(capture.broken)
     else:
         report.error = _no_answer(kind, capture)
+    report.request_id = _request_id(report, capture)
     judge_body(report, capture)
     judge_error(report)
     judge_answer(report)
     report.findings.sort(key=lambda finding: ("error", "warning", "note").index(finding.severity))
     return report
+
+
+def _request_id(report: Report, capture: Capture) -> str:
+    """What the service's support will ask for."""
+    told = capture.headers.get("request-id") or capture.headers.get("x-request-id")
+    return told or (report.error.request_id if isinstance(report.error, APIError) else None) or ""
 
 
 def unreadable(name: str, error: OSError) -> Report:

@@ -113,6 +113,12 @@ def judge_reading(report: Report, capture: Capture, reading: Reading) -> None:
         report.add(
             "sequence-gap", "warning", f"events are missing or out of order: sequence number {reading.first_gap}{more}"
         )
+    if len(reading.ids) > 1:
+        (first, _), (second, place), *_ = reading.ids.items()
+        words = (
+            f"the answer's id changes: {len(reading.ids):,} ids, {one_line(first, 60)} first, then {one_line(second, 60)}"
+        )
+        report.add("changing-id", "warning", words, place)
     if reading.second_end:
         report.add("second-end", "warning", f"a second event that ends an answer: {reading.second_end}")
     if reading.after_end:
@@ -234,17 +240,23 @@ def _judge_stop(report: Report, answer: Response) -> None:
         case StopReason.PAUSE:
             report.add("pause", "note", f"a pause ({raw}): send the message back as it is to go on")
         case StopReason.OTHER:
-            report.add(
-                "unknown-stop",
-                "warning",
-                f"the stop reason {raw} is none that means success; do not take this for a finished answer",
-            )
+            report.add("unknown-stop", "warning", _unknown_stop(answer.raw_stop))
         case StopReason.END if nothing:
             report.add("empty-answer", "warning", "an ordinary end, but no text and no call")
         case StopReason.TOOL_USE if not answer.tool_calls:
             report.add("no-call", "warning", f"the stop reason says that a tool is to be run ({raw}), but there is no call")
         case _:
             pass
+
+
+def _unknown_stop(raw: str | None) -> str:
+    if raw is None:
+        return "no stop reason came, so nothing says that the answer is whole"
+    if raw in ("in_progress", "queued"):
+        return f"the work goes on in the background ({raw}): ask for this answer again later, do not send the request again"
+    if raw == "completed":
+        return "it ended (completed), but it waits for something that is neither text nor a call: look at the opaque parts"
+    return f"the stop reason {one_line(raw, 60)} is not one that means success: do not take this for a finished answer"
 
 
 def _judge_calls(report: Report, answer: Response) -> None:

@@ -24,7 +24,7 @@ from lessonlib.explain.report import SAMPLE_CHARS, Row, deeds, error_kind, note,
 from lessonlib.sse import DONE, ServerSentEvent, SSEParser
 from lessonlib.types import Done, Event, Response
 from lessonlib.wire import StreamDecoder
-from lessonlib.wire.base import compact, read_json
+from lessonlib.wire.base import as_dict, as_text, compact, read_json
 
 Frame = tuple[int, int, ServerSentEvent]
 """Where an event begins in the body, where it was complete, and the event."""
@@ -177,6 +177,7 @@ class Reading:
         self.misnamed: Counter[str] = Counter()
         self.gaps = 0
         self.first_gap = ""
+        self.ids: dict[str, str] = {}  # each id that the answer had, and where it came first
         self.biggest = (0, 0)
         self.done_marker = 0
         self._offset = capture.offset
@@ -290,6 +291,8 @@ class Reading:
                 self.second_end = self.second_end or f"{row.event} ({_place(row)})"
         if not isinstance(payload, dict):
             return
+        if (answer_id := _id_of(payload)) and answer_id not in self.ids:
+            self.ids[answer_id] = _place(row)
         name = payload.get("event_type", payload.get("type"))
         if isinstance(name, str) and sse.event not in ("message", name):
             self.misnamed[f"{sse.event} holds {name}"] += 1
@@ -309,6 +312,14 @@ class Reading:
 def _place(row: Row) -> str:
     """Words for where an event stands."""
     return f"event {row.first}" if row.offset == UNKNOWN else f"event {row.first}, byte {row.offset}"
+
+
+def _id_of(payload: dict[str, Any]) -> str:
+    """The answer's id in an event, where it has one: in a snapshot of the answer, or beside the choices of a chunk."""
+    holder = next((payload[name] for name in ("response", "message", "interaction") if name in payload), payload)
+    if holder is payload and "choices" not in payload:
+        return as_text(payload.get("responseId"))
+    return as_text(as_dict(holder).get("id"))
 
 
 def _terminal_events(decoder: StreamDecoder) -> frozenset[str]:

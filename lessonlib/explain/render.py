@@ -87,6 +87,8 @@ def _heading(report: Report) -> Section:
     facts = [wire, KINDS[report.kind], status, f"{report.size:,} bytes"]
     if report.events:
         facts.append(f"{report.events:,} event{'s' if report.events != 1 else ''}")
+    if report.request_id:
+        facts.append(f"request id {one_line(report.request_id, 80)}")
     verdict = cell("")
     if report.response is not None:
         good = report.response.stop in (StopReason.END, StopReason.TOOL_USE)
@@ -196,7 +198,9 @@ def _line(row: list[str], widths: list[int], right: tuple[int, ...]) -> str:
     ]
     indent = "  " + " " * sum(width + 2 for width in widths)
     last = row[-1].split("\n")
-    return "".join(f"{line}\n" for line in ["  " + "  ".join([*fixed, last[0]]), *(indent + line for line in last[1:])])
+    return "".join(
+        f"{line.rstrip()}\n" for line in ["  " + "  ".join([*fixed, last[0]]), *(indent + line for line in last[1:])]
+    )
 
 
 # ---------------------------------------------------------------- on a terminal

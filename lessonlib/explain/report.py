@@ -105,7 +105,7 @@ class Row:
 @dataclass(slots=True)
 class Report:
     """What one capture is. `response` is the finished answer, None if there is none; then `error` says why, and what had
-    arrived is in `error.partial`. `omitted`: rows that were left out in the middle."""
+    arrived is in `error.partial`. `how`: why this wire format. `omitted`: rows that were left out in the middle."""
 
     name: str
     size: int
@@ -113,6 +113,7 @@ class Report:
     wire: str | None = None
     how: str = ""
     status: int | None = None
+    request_id: str = ""
     events: int = 0
     rows: list[Row] = field(default_factory=list)
     omitted: int = 0
