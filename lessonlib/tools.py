@@ -200,13 +200,13 @@ class _Binder:
         self,
         model: type[BaseModel],
         signature: inspect.Signature,
-        fields: Mapping[str, str],
+        fields: Mapping[str, str] | None,
         docstring: docstrings.Docstring,
         coerce: bool,
     ) -> None:
         self.model = model
         self.signature = signature
-        self.fields = fields  # model's field -> parameter; empty if the whole instance is the one argument
+        self.fields = fields  # model's field -> parameter; None if the whole instance is the one argument
         self.docstring = docstring
         self.coerce = coerce
         self.schema = _schema_of(model)
@@ -221,17 +221,20 @@ class _Binder:
         if problems:
             raise _refused(name, problems)
         bound = self.signature.bind_partial()
-        if self.fields:
-            bound.arguments.update(self._values(instance))
+        if self.fields is not None:
+            bound.arguments.update(self._values(instance, self.fields))
         else:
             bound.arguments[next(iter(self.signature.parameters))] = instance
         bound.apply_defaults()
         return bound
 
-    def _values(self, instance: BaseModel) -> dict[str, Any]:
+    def _values(self, instance: BaseModel, fields: Mapping[str, str]) -> dict[str, Any]:
         """What was given, by parameter, in the signature's order; the rest is left to the function's own defaults."""
-        given = {self.fields[name]: getattr(instance, name) for name in self.fields
-                 if name in instance.model_fields_set or self._is_field_default(self.fields[name])}  # fmt: skip
+        given = {
+            parameter: getattr(instance, name)
+            for name, parameter in fields.items()
+            if name in instance.model_fields_set or self._is_field_default(parameter)
+        }
         values = {name: given[name] for name in self.signature.parameters if name in given}
         for name, parameter in self.signature.parameters.items():
             if parameter.kind is parameter.VAR_KEYWORD:
@@ -258,13 +261,16 @@ def _schema_of(model: type[BaseModel]) -> JSON:
 def _binder_of(target: Callable[..., Any], arguments: type[BaseModel] | None, coerce: bool) -> _Binder:
     if isinstance(target, type) and issubclass(target, BaseModel):
         doc = docstrings.parse(target.__doc__ if target.__doc__ != BaseModel.__doc__ else "")
-        return _Binder(target, inspect.signature(_same), {}, doc, coerce)
-    signature = inspect.signature(target)
+        return _Binder(target, inspect.signature(_same), None, doc, coerce)
+    try:
+        signature = inspect.signature(target)
+    except ValueError as error:
+        raise TypeError(f"{target!r} cannot be a tool: Python does not say what its parameters are; wrap it") from error
     doc = docstrings.parse(inspect.getdoc(_innermost(target)))
     if arguments is not None:
         if len(signature.parameters) != 1:
             raise TypeError(f"{target!r} must take one parameter, the {arguments.__name__}")
-        return _Binder(arguments, signature, {}, doc, coerce)
+        return _Binder(arguments, signature, None, doc, coerce)
     model, fields = _model_of(target, signature, doc)
     return _Binder(model, signature, fields, doc, coerce)
 
