@@ -36,35 +36,34 @@ JSON = dict[str, Any]
 class Record(BaseModel):
     """Base of all stored types: frozen, no unknown fields, and a JSON round trip that loses nothing.
 
-    pydantic's own JSON reader and writer refuse two things that models really send: lone surrogates (half of an emoji,
-    as `"\\ud83d"`) and deep nesting. Where they refuse, the standard library's `json` takes over. Validators are built at
-    first use, not at import.
+    JSON is read and written by the standard library. pydantic's own writer replaces lone surrogates (half of an emoji, which
+    models really send, as `"\\ud83d"`) where they stand in a key, and refuses deep nesting. Validators are built at first
+    use, not at import.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants", defer_build=True)
 
-    def model_dump_json(self, **options: Any) -> str:
-        """JSON text of this record. Takes pydantic's options."""
+    def model_dump_json(self, *, indent: int | None = None, **options: Any) -> str:
+        """JSON text of this record. Takes the options of `model_dump` as well."""
+        value = self.model_dump(**options) if options else self
+        separators = (",", ":") if indent is None else None
         try:
-            return super().model_dump_json(**options)
-        except ValueError:
-            indent = options.pop("indent", None)
-            value = self.model_dump(**options) if options else self
-            return json.dumps(value, default=_fields_of, indent=indent)  # a lone surrogate survives as an ASCII escape
+            text = json.dumps(value, default=_fields_of, ensure_ascii=False, indent=indent, separators=separators)
+            text.encode("utf-8")
+        except UnicodeEncodeError:  # a lone surrogate has no UTF-8 form; as an ASCII escape it survives
+            text = json.dumps(value, default=_fields_of, indent=indent, separators=separators)
+        except RecursionError:
+            raise ValueError("nested too deeply for JSON") from None
+        return text
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
         """The record that `model_dump_json` wrote. Raises pydantic.ValidationError where it is not one."""
         try:
-            return super().model_validate_json(json_data, **options)
-        except ValueError:
-            try:
-                value = json.loads(json_data)
-            except (ValueError, RecursionError):
-                value = None
-            if value is None:
-                raise
-            return cls.model_validate(value, **options)
+            value = json.loads(json_data)
+        except (ValueError, RecursionError):
+            return super().model_validate_json(json_data, **options)  # to say what is wrong, in pydantic's words
+        return cls.model_validate(value, **options)
 
 
 def _fields_of(record: Record) -> JSON:
