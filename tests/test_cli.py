@@ -404,6 +404,7 @@ def test_no_prompt_leaves_its_quotes(prompt: str, provider: str) -> None:
     check_curl(provider, prompt, True)
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1, max_size=60).filter(str.strip))
 def test_the_curl_command_shows_nothing_that_a_terminal_acts_on(prompt: str) -> None:
     _, request = encoded("openai", prompt, stream=True)
@@ -411,6 +412,7 @@ def test_the_curl_command_shows_nothing_that_a_terminal_acts_on(prompt: str) -> 
         assert harmless(text) == text
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1, max_size=60).filter(str.strip))
 def test_powershell_gets_the_body_in_ascii_and_single_quotes(prompt: str) -> None:
     _, request = encoded("anthropic", prompt, stream=False)

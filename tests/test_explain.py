@@ -684,13 +684,14 @@ def check_total(report: Report) -> None:
     shown.encode("utf-8")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300), st.sampled_from([None, *WIRES]), st.sampled_from([None, 200, 404, 529]))
 def test_no_bytes_make_it_fail(data: bytes, wire: str | None, status: int | None) -> None:
     for capture in unwrap(data):
         check_total(explain(capture, wire=wire, status=status))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.sampled_from(PIECES), max_size=14), st.sampled_from([b"", b"\n", b"\n\n"]), st.sampled_from([None, *WIRES])
 )
@@ -699,14 +700,14 @@ def test_no_mixture_of_real_pieces_makes_it_fail(pieces: list[bytes], between: b
         check_total(explain(capture, wire=wire))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(JSON_VALUES, min_size=1, max_size=4), st.sampled_from([None, *WIRES]), st.booleans())
 def test_no_json_makes_it_fail(payloads: list[Any], wire: str | None, stream: bool) -> None:
     body = sse(*payloads) if stream else json.dumps(payloads[0]).encode()
     check_total(explain(body, wire=wire))
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from([path.values[0] for path in streams("text", "tool_call", "reasoning")]), st.data())
 def test_no_damage_to_a_real_stream_makes_it_fail(path: Path, data: st.DataObject) -> None:
     body = bytearray(path.read_bytes())
