@@ -25,6 +25,7 @@ import asyncio
 import inspect
 import ipaddress
 import logging
+import re
 import socket
 import threading
 import time
@@ -47,7 +48,7 @@ from lessonlib.errors import (
     TransportError,
     TransportTimeout,
 )
-from lessonlib.secrets import blot_out, is_secret_header, secrets_in
+from lessonlib.secrets import MASK, blot_out, is_account_header, is_secret_header, secrets_in
 from lessonlib.sse import MAX_EVENT_BYTES, SSEParser
 from lessonlib.types import Done, Event, Request, Response
 from lessonlib.wire.base import HTTPRequest, WireFormat, read_json, retry_after
@@ -225,6 +226,26 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+class _MaskedHeaders(logging.Filter):
+    """httpcore's debug log never shows a request's headers, but those of the answer: here without cookies and account
+    names. They stand in it as the repr of pairs of bytes."""
+
+    _PAIR = re.compile(r"\(b'([^']+)', b('[^']*'|\"[^\"]*\")\)")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.msg, str):
+            record.msg = self._PAIR.sub(self._masked, record.msg)
+        return True
+
+    @staticmethod
+    def _masked(pair: re.Match[str]) -> str:
+        name = pair[1]
+        return f"(b'{name}', {MASK})" if is_secret_header(name) or is_account_header(name) else pair[0]
+
+
+_MASKED_HEADERS = _MaskedHeaders()
 
 
 # ---------------------------------------------------------------- one exchange, without I/O
@@ -551,6 +572,8 @@ class _Base(Generic[T, H]):
 
     def _settings(self) -> dict[str, Any]:
         """For an httpx client of ours. Requests to this machine never go through the environment's proxy."""
+        for name in ("httpcore.http11", "httpcore.http2"):
+            logging.getLogger(name).addFilter(_MASKED_HEADERS)
         local = ("all://localhost", "all://*.localhost", "all://127.0.0.1", "all://[::1]")
         return {"transport": self._transport, "mounts": dict.fromkeys(local)}
 

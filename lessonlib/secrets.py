@@ -14,6 +14,7 @@ from typing import Any
 MASK = "***"
 
 _WORDS = ("auth", "key", "token", "secret", "cookie", "password", "credential", "session")
+_ACCOUNT_WORDS = ("organization", "project", "account", "workspace", "user-id", "profile-id")
 _PUBLIC = frozenset({"idempotency-key"})
 SHORTEST = 8
 """Blotting out anything shorter would eat words (`api_key="ollama"`); real keys are several times as long."""
@@ -46,6 +47,12 @@ def is_secret_header(name: str) -> bool:
     """
     lower = name.lower()
     return lower not in _PUBLIC and any(word in lower for word in _WORDS)
+
+
+def is_account_header(name: str) -> bool:
+    """Whether a header of this name says who pays or who asks."""
+    lower = name.lower()
+    return any(word in lower for word in _ACCOUNT_WORDS)
 
 
 def secrets_in(headers: Mapping[str, str]) -> list[Secret]:

@@ -36,7 +36,7 @@ from typing import Any, Literal
 import httpx
 
 from lessonlib.errors import LessonError
-from lessonlib.secrets import MASK, SHORTEST, Secret, blot_out, is_secret_header, secrets_in
+from lessonlib.secrets import MASK, SHORTEST, Secret, blot_out, is_account_header, is_secret_header, secrets_in
 from lessonlib.types import JSON
 
 WHOLE, STREAM, ERROR = "response.json", "stream.sse", "error.json"
@@ -52,9 +52,6 @@ RESPONSE_HEADERS = ("content-type", "retry-after", "retry-after-ms", "x-should-r
 
 RATE_LIMITS = ("x-ratelimit-", "anthropic-ratelimit-")
 """Headers that say how much of a limit is left: kept too, since a client may slow down by them."""
-
-ACCOUNT_WORDS = ("organization", "project", "account", "workspace", "user-id", "profile-id")
-"""A header whose name holds one of these names an account; its value is blotted out of the bodies."""
 
 _ACCOUNT_IDS = re.compile(rb"\b(?:org-|proj_)[A-Za-z0-9]{8,}")
 
@@ -562,7 +559,7 @@ def _people_and_accounts(body: Any, headers: Iterable[tuple[str, str]]) -> list[
     metadata = fields.get("metadata")
     user = metadata.get("user_id") if isinstance(metadata, dict) else None
     texts = [fields.get("user"), fields.get("safety_identifier"), user]
-    texts += [value for name, value in headers if any(word in name.lower() for word in ACCOUNT_WORDS)]
+    texts += [value for name, value in headers if is_account_header(name)]
     return [Secret(text) for text in texts if isinstance(text, str) and len(text) >= SHORTEST]
 
 

@@ -111,7 +111,6 @@ class Server:
         self.failures: list[BaseException] = []
         self._stopping = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._listener.settimeout(0.05)
         self.port: int = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._open: set[socket.socket] = set()
@@ -120,7 +119,11 @@ class Server:
 
     def stop(self) -> None:
         """Closes everything, and raises what a handler raised."""
+        if self._stopping.is_set():
+            return
         self._stopping.set()
+        with socket.create_connection(("127.0.0.1", self.port)):  # wakes the thread that waits for one
+            self._threads[0].join(timeout=10)
         for sock in list(self._open):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -132,10 +135,10 @@ class Server:
 
     def _accept(self) -> None:
         while not self._stopping.is_set():
-            try:
-                sock, _ = self._listener.accept()
-            except TimeoutError:
-                continue
+            sock, _ = self._listener.accept()
+            if self._stopping.is_set():
+                sock.close()
+                return
             self.connections += 1
             self._open.add(sock)
             thread = threading.Thread(target=self._serve, args=(sock,), daemon=True)
