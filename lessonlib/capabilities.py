@@ -50,12 +50,19 @@ UNKNOWN = Capabilities()
 
 def of(model: str | None) -> Capabilities:
     """The capabilities of a model by the longest listed name that it is, or starts with at a boundary
-    (`gpt-6-astra-2026-08-01` is a `gpt-6-astra`); `UNKNOWN` if none fits. A path prefix (`models/`) is dropped."""
+    (`gpt-6-astra-2026-08-01` is a `gpt-6-astra`); `UNKNOWN` if none fits. A path prefix (`models/`) is dropped. The next
+    version, while it is not listed (`claude-opus-5-6`), is not the one before it."""
     name = (model or "").rsplit("/", 1)[-1].lower()
     for family, capabilities in _table():
-        if name == family or (name.startswith(family) and name[len(family)] in "-:@"):
+        if name.startswith(family) and _is_variant(name[len(family) :]):
             return capabilities
     return UNKNOWN
+
+
+def _is_variant(rest: str) -> bool:
+    """Whether what follows a family's name is a date or a variant, and not the next number of a version."""
+    version = rest[1:].partition("-")[0]
+    return not rest or (rest[0] in "-:@" and not (version.isdigit() and len(version) < 3))
 
 
 @cache

@@ -535,18 +535,16 @@ def test_a_subclass_without_a_table_of_its_own_shares_its_parents() -> None:
 # ---------------------------------------------------------------- all wire formats: whatever comes, no crash
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5))
-WORDS = st.sampled_from(
-    "type error content message choices output candidates steps usage index delta parts id content_block response item step "
-    "event_type interaction role model status code text".split()
-)
-KINDS = st.sampled_from(
-    "message_start content_block_start content_block_delta message_delta message_stop error text tool_use response.created "
-    "response.output_item.added response.completed function_call interaction.created step.start step.delta "
-    "interaction.completed STOP stop tool_calls".split()
-)
+FIELDS = """type error content message choices output candidates steps usage index delta parts id content_block response
+    item step event_type interaction role model status code text"""
+KINDS = """message_start content_block_start content_block_delta message_delta message_stop error text tool_use
+    response.created response.output_item.added response.completed function_call interaction.created step.start step.delta
+    interaction.completed STOP stop tool_calls"""
 PAYLOADS = st.recursive(
-    st.one_of(SCALARS, KINDS),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(WORDS, inner, max_size=4)),
+    st.one_of(SCALARS, st.sampled_from(KINDS.split())),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from(FIELDS.split()), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
