@@ -325,7 +325,7 @@ class _Adapter:
             out["type"] = out["type"][0]
 
     def whole_object(self, schema: Mapping[str, Any], path: tuple[str, ...], out: JSON) -> None:
-        extra = schema.get("additionalProperties", False if self.target.closed else None)
+        extra = schema.get("additionalProperties")
         free = extra is True or isinstance(extra, Mapping) or ("properties" not in schema and path and extra is None)
         if free and (self.target.closed or not (self.target.empty_objects or out.get("properties"))):
             raise self.error(path, f"{self.target.name} has no objects with free keys; use a model with fixed fields, or a "
@@ -439,14 +439,14 @@ def _say_nullable(out: JSON) -> None:
     if union is None:
         return
     rest = [item for item in union if item.get("type") != "null"]
-    if len(rest) < len(union):
-        out["nullable"] = True
-    if len(rest) == 1:
-        del out["anyOf"]
-        for key, value in rest[0].items():
-            out.setdefault(key, value)
-    else:
+    if len(rest) > 1:
         out["anyOf"] = rest
+    else:
+        del out["anyOf"]
+        for key, value in (rest[0] if rest else {"type": "null"}).items():
+            out.setdefault(key, value)
+    if 0 < len(rest) < len(union):
+        out["nullable"] = True
 
 
 def _split_types(out: JSON) -> None:
@@ -469,7 +469,7 @@ def allows_null(schema: Any, root: Mapping[str, Any]) -> bool:
     while isinstance(schema, Mapping) and "$ref" in schema and schema["$ref"] not in seen:
         seen.add(schema["$ref"])
         schema = resolve(root, schema["$ref"])
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, Mapping) or "$ref" in schema:
         return schema is True
     if "const" in schema:
         return schema["const"] is None

@@ -285,18 +285,22 @@ def _model_of(
     names: dict[str, str] = {}
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values())
     extra: Any = "allow" if takes_all else "forbid"
+    rest: Any = Any
     for place, (name, parameter) in enumerate(signature.parameters.items()):
         if parameter.kind is parameter.VAR_POSITIONAL and takes_all:
             continue  # (*args, **kwargs): a wrapper or a mock, which takes whatever is named
         if parameter.kind is parameter.VAR_POSITIONAL or (place == 0 and name in ("self", "cls") and name not in hints):
             raise TypeError(f"{target!r} cannot be a tool: the model names its arguments, so it cannot fill {parameter}")
         if parameter.kind is parameter.VAR_KEYWORD:
+            rest = hints.get(name, Any)
             continue
         names[f"field_{place}"] = name
         fields[f"field_{place}"] = _field(name, hints.get(name, Any), parameter, doc.parameters.get(name))
-    config = ConfigDict(extra=extra, arbitrary_types_allowed=False)
+    space = {"model_config": ConfigDict(extra=extra), "__module__": __name__}
+    if extra == "allow":
+        space["__annotations__"] = {"__pydantic_extra__": dict[str, rest]}
     try:
-        return create_model("Arguments", __config__=config, **fields), names
+        return create_model("Arguments", __base__=type("Base", (BaseModel,), space), **fields), names
     except PydanticUserError as error:
         raise TypeError(f"{target!r} cannot be a tool: {str(error).splitlines()[0]}") from error
 
@@ -404,7 +408,8 @@ def _place_in(given: Any, loc: tuple[str | int, ...], missing: bool) -> tuple[st
     place: list[str | int] = []
     value: Any = given
     for number, step in enumerate(loc):
-        inside = (isinstance(value, dict) and step in value) or (isinstance(value, list) and isinstance(step, int))
+        at = isinstance(value, list) and isinstance(step, int) and step < len(value)
+        inside = at or (isinstance(value, dict) and step in value)
         if inside:
             value = value[step]
         if inside or (missing and number == len(loc) - 1):
@@ -414,10 +419,11 @@ def _place_in(given: Any, loc: tuple[str | int, ...], missing: bool) -> tuple[st
 
 def _sent(given: Any, place: tuple[str | int, ...]) -> str:
     value = given
-    for step in place:
-        if isinstance(value, dict) and step not in value:
-            return ""
-        value = value[step]
+    try:
+        for step in place:
+            value = value[step]
+    except (LookupError, TypeError):  # what is missing was not sent
+        return ""
     return f" (sent: {_excerpt(_json(value))})"
 
 
