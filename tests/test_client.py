@@ -22,8 +22,8 @@ from typing import Any
 import httpx
 import pytest
 
-from lessonlib import client as client_module
-from lessonlib.client import AsyncClient, Client, Timeouts, may_be_events
+from lessonlib import exchange as exchange_module
+from lessonlib.client import AsyncClient, Client, Timeouts
 from lessonlib.errors import (
     APIError,
     EventTooLarge,
@@ -35,6 +35,7 @@ from lessonlib.errors import (
     TransportError,
     TransportTimeout,
 )
+from lessonlib.exchange import may_be_events
 from lessonlib.types import Done, Event, PartDone, TextDelta
 from lessonlib.wire import WIRES, WireFormat
 from lessonlib.wire.anthropic_messages import AnthropicMessages
@@ -369,7 +370,7 @@ def test_whole_answer_that_is_none(colour: type[AnyClient], body: bytes, kind: t
 
 
 def test_whole_answer_has_a_limit(colour: type[AnyClient], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "MAX_BODY_BYTES", 100)
+    monkeypatch.setattr(exchange_module, "MAX_BODY_BYTES", 100)
     error = fails(colour(wire_at(), replies(WHOLE, headers={"content-type": "application/json"})), streamed=False)
     assert isinstance(error, ProtocolError)
 

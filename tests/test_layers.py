@@ -42,7 +42,8 @@ MAY: dict[str, set[str]] = {
     "wire.dialects": {"types", "errors"},
     "wire.openai_chat": WIRE | {"wire.dialects"},
     "wire": WIRE,  # every other wire format: never each other
-    "client": {"wire.base", "secrets", "sse", "types", "errors"},
+    "exchange": {"wire.base", "secrets", "sse", "types", "errors"},
+    "client": {"exchange", "wire.base", "secrets", "sse", "types", "errors"},
     "tape": {"secrets", "sse", "types", "errors"},
     **{name: POLICY for name in ("retry", "fallback", "breaker", "limits", "budget", "resume", "compact", "tool_loop")},
 }
@@ -63,7 +64,7 @@ ABOVE: dict[str, set[str]] = {
         "errors",
     },
     "curl": {"wire", "types", "errors"},
-    "explain": {"client", "wire", "sse", "types", "errors"},
+    "explain": {"exchange", "wire", "sse", "types", "errors"},
 }
 
 ON_TOP = {"cli", "lab", "__main__", "example_tools"}

@@ -29,7 +29,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from lessonlib.client import http_error, whole_answer
+from lessonlib.exchange import http_error, whole_answer
 from lessonlib.errors import APIError, IncompleteStream, LessonError, NotAStream, ProtocolError, TransportError
 from lessonlib.explain.capture import Capture, read, reader, unwrap, wire_of_url
 from lessonlib.explain.findings import judge_answer, judge_body, judge_error, judge_framing, judge_reading
