@@ -29,8 +29,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from lessonlib.exchange import http_error, whole_answer
 from lessonlib.errors import APIError, IncompleteStream, LessonError, NotAStream, ProtocolError, TransportError
+from lessonlib.exchange import http_error, whole_answer
 from lessonlib.explain.capture import Capture, read, reader, unwrap, wire_of_url
 from lessonlib.explain.findings import judge_answer, judge_body, judge_error, judge_framing, judge_reading
 from lessonlib.explain.reading import Frame, Framing, Reading, Rows, line_frames, lines, list_frames, sse_frames
