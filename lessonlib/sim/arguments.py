@@ -21,6 +21,7 @@ CITIES = ("Beijing", "Shanghai", "Guangzhou", "Paris", "London", "Berlin", "Toky
 
 _SUM = re.compile(r"\(?\d[\d\s.,()]*(?:[*×x+\-−/÷^%][\s(]*\d[\d\s.()]*)+")
 _PLACE = re.compile(r"\b(?:in|to|from|for|of|at)\s+([A-Z][\w-]+(?:\s[A-Z][\w-]+)?)")
+_TWO_NAMES = re.compile(rf"({'|'.join(CITIES)})\s?[(（](?:{'|'.join(CITIES)})[)）]")
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _QUOTED = re.compile(r"[\"“「'`]([^\"”」'`]{1,80})[\"”」'`]")
@@ -34,7 +35,8 @@ FORMATS = {
 
 
 def cities(prompt: str) -> list[str]:
-    """The places that a prompt names, in its order."""
+    """The places that a prompt names, in its order. A name in brackets behind another is the same place, written again."""
+    prompt = _TWO_NAMES.sub(r"\1", prompt)
     found = {prompt.find(city): city for city in CITIES if city in prompt}
     for match in _PLACE.finditer(prompt):
         if not any(city in match[1] for city in found.values()):
