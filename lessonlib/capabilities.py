@@ -65,11 +65,30 @@ def _is_variant(rest: str) -> bool:
     return not rest or (rest[0] in "-:@" and not (version.isdigit() and len(version) < 3))
 
 
+def default_model(wire: str) -> str:
+    """The model that is asked on a wire format when nobody names one: a present one as of the data's date. Raises KeyError
+    for a wire format that has none."""
+    model: str = _data()["default_models"]["models"][wire]
+    return model
+
+
+def defaults_checked() -> str:
+    """The day (ISO date) on which the default models were present ones. Models are retired within a year or two."""
+    checked: str = _data()["default_models"]["checked"]
+    return checked
+
+
 @cache
-def _table() -> list[tuple[str, Capabilities]]:
+def _data() -> dict[str, Any]:
     from importlib import resources  # here, not above: it is a tenth of this package's import time
 
-    data = json.loads(resources.files("lessonlib").joinpath("data/models.json").read_text(encoding="utf-8"))
+    data: dict[str, Any] = json.loads(resources.files("lessonlib").joinpath("data/models.json").read_text(encoding="utf-8"))
+    return data
+
+
+@cache
+def _table() -> list[tuple[str, Capabilities]]:
+    data = _data()
     known = {field.name for field in fields(Capabilities)}
     rows = [(name, _row(name, {**data["defaults"].get(entry.get("provider"), {}), **entry}, known))
             for name, entry in data["models"].items()]  # fmt: skip

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lessonlib import capabilities
 from lessonlib.errors import LessonError
 
 if TYPE_CHECKING:
@@ -44,14 +45,8 @@ PROVIDERS = {
 }
 """What `-p` takes: each vendor's present API by the vendor's name, and the two older ones."""
 
-DEFAULT_MODELS = {
-    "openai-responses": "gpt-6-astra",
-    "anthropic-messages": "claude-opus-5-5",
-    "gemini-interactions": "gemini-3.8-flash",
-    "openai-chat": "gpt-6-astra",
-    "gemini-generate-content": "gemini-3.8-flash",
-}
-MODELS_AS_OF = "November 2026"
+DEFAULT_MODELS = {name: capabilities.default_model(name) for name in PROVIDERS.values()}
+MODELS_AS_OF = capabilities.defaults_checked()
 """Models are retired within a year or two; `-m` names another one."""
 
 

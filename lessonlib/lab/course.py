@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from lessonlib import capabilities
+
 WIRE_OF = {"openai": "openai-responses", "anthropic": "anthropic-messages", "gemini": "gemini-interactions"}
 """The present API of each vendor."""
 
-MODELS = {
-    "openai-responses": "gpt-6-astra",
-    "anthropic-messages": "claude-opus-5-5",
-    "gemini-interactions": "gemini-3.8-flash",
-    "openai-chat": "gpt-6-astra",
-    "gemini-generate-content": "gemini-3.8-flash",
-}
-"""The model of each wire format's lessons, as of November 2026. Lessons never write a model's name themselves."""
+MODELS = {wire: capabilities.default_model(wire) for wire in (*WIRE_OF.values(), "openai-chat", "gemini-generate-content")}
+"""The model of each wire format's lessons; the names and their date are in data/models.json. Lessons never write one."""
