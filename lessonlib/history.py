@@ -14,7 +14,7 @@ refuse it, and nothing was run. With it goes the reasoning that led to it and to
 Neighbours of the same role are one turn, as every vendor sees them: an answer that was paused and then went on is two
 assistant messages, and the results of one turn may have been stored as several user messages.
 
-Sources: docs/wire/anthropic.md (placement), docs/wire/openai.md (replay), docs/wire/gemini.md (pairing by call_id).
+Sources: docs/wire/anthropic.md 2.3 and 2.5 (placement), and the pages of the other wire formats beside it (pairing).
 What this file does not do: it knows no vendor's JSON; each encoder says which repairs its vendor needs.
 """
 

@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 from lessonlib import capabilities
 from lessonlib.capabilities import Capabilities
@@ -137,6 +138,8 @@ class AnthropicMessages(WireFormat):
     ) -> None:
         super().__init__(model, api_key=api_key, base_url=base_url, headers=headers)
         self.base_url = self.base_url.removesuffix("/v1")  # both spellings are in use; the path below has it
+        host = urlsplit(self.base_url).hostname
+        self.service = None if host == urlsplit(self.default_base_url).hostname else host
         self.version = version
         self.bearer = bearer if bearer is not None else api_key is None and first_env("ANTHROPIC_API_KEY") is None
         self.message_stop_required = message_stop_required
@@ -155,7 +158,7 @@ class AnthropicMessages(WireFormat):
 
     def body(self, request: Request, model: str, stream: bool) -> JSON:
         able = capabilities.of(model)
-        messages = encode_messages(request.messages, able)
+        messages = encode_messages(request.messages, able, self.service)
         reasoning = _encode_reasoning(request, able, messages)
         body: JSON = {"model": model, "max_tokens": request.max_tokens or _default_cap(reasoning, able)}
         if request.system and request.system.strip():
@@ -182,7 +185,7 @@ class AnthropicMessages(WireFormat):
             raise self.api_error(200, payload)
         if not isinstance(blocks, list):
             raise ProtocolError(f"not a Messages response: no content list in {compact(payload)[:120]}")
-        return self.respond(message, [decode_block(block) for block in blocks])
+        return self.respond(message, [decode_block(block, self.service) for block in blocks])
 
     def respond(self, message: JSON, parts: Sequence[Part]) -> Response:
         """The Response for a whole message object whose blocks have been decoded already."""
@@ -238,9 +241,10 @@ class AnthropicMessages(WireFormat):
 # ---------------------------------------------------------------- encode: one function per thing
 
 
-def encode_messages(messages: Sequence[Message], able: Capabilities = capabilities.UNKNOWN) -> list[JSON]:
+def encode_messages(messages: Sequence[Message], able: Capabilities, service: str | None) -> list[JSON]:
     """The `messages` list: the user first, alternating roles, results first, no blank text."""
-    arranged = arrange([_without_declined(message) for message in messages], NAME, merge=True, drop=_is_blank)
+    readable = [_without_declined(_without_foreign(message, service)) for message in messages]
+    arranged = arrange(readable, NAME, merge=True, drop=_is_blank)
     arranged = merge_neighbours(message for message in map(_without_last_thinking, arranged) if message.parts)
     if not arranged:
         raise InvalidRequest("nothing to send: no message has any content")
@@ -453,6 +457,20 @@ class CallIds:
         return self._open.popleft()
 
 
+def _without_foreign(message: Message, service: str | None) -> Message:
+    """Other services speak this wire format, with signatures and fields of their own: what one of them signed is refused by
+    the next, so it stays behind, and the rest is rebuilt."""
+    if all(part.service in (None, service) for part in message.parts):
+        return message
+    parts: list[Part] = []
+    for part in message.parts:
+        if part.service in (None, service):
+            parts.append(part)
+        elif not isinstance(part, (Reasoning, Opaque)):
+            parts.append(part.model_copy(update={"raw": None}))
+    return Message(role=message.role, parts=parts)
+
+
 def _without_nulls(block: JSON) -> JSON:
     """The API returns fields that are null, and refuses some of them (`caller`) when they come back."""
     return {key: value for key, value in block.items() if value is not None}
@@ -515,22 +533,23 @@ def _without_trailing_space(encoded: list[JSON]) -> list[JSON]:
 # ---------------------------------------------------------------- decode: one function per thing
 
 
-def decode_block(block: Any) -> Part:
+def decode_block(block: Any, service: str | None = None) -> Part:
     """The part for one whole content block. An `input` that is text is what a stream sent and is no valid object."""
     raw = as_dict(block)
     match raw.get("type"):
         case "text":
-            return Text(text=as_text(raw.get("text")), wire=NAME, raw=raw)
+            return Text(text=as_text(raw.get("text")), wire=NAME, service=service, raw=raw)
         case "thinking":
-            return Reasoning(text=as_text(raw.get("thinking")), wire=NAME, raw=raw)
+            return Reasoning(text=as_text(raw.get("thinking")), wire=NAME, service=service, raw=raw)
         case "redacted_thinking":
-            return Reasoning(wire=NAME, raw=raw)
+            return Reasoning(wire=NAME, service=service, raw=raw)
         case "tool_use":
             given = raw.get("input") or {}
-            return function_call(as_text(raw.get("id")), as_text(raw.get("name")), given, wire=NAME, raw=raw)
+            call = function_call(as_text(raw.get("id")), as_text(raw.get("name")), given, wire=NAME, raw=raw)
+            return call if service is None else call.model_copy(update={"service": service})
         case kind:
             whole = not isinstance(raw.get("input"), str)
-            return Opaque(kind=as_text(kind) or "unknown", wire=NAME, raw=raw if whole else None)
+            return Opaque(kind=as_text(kind) or "unknown", wire=NAME, service=service, raw=raw if whole else None)
 
 
 def settle(parts: Sequence[Part], stop: StopReason) -> list[Part]:
@@ -543,7 +562,7 @@ def settle(parts: Sequence[Part], stop: StopReason) -> list[Part]:
     for place in range(_last_fallback(settled) or 0):
         part = settled[place]
         if isinstance(part, ToolCall):
-            settled[place] = Opaque(kind="tool_use", wire=NAME, raw=part.raw)
+            settled[place] = Opaque(kind="tool_use", wire=NAME, service=part.service, raw=part.raw)
     last = settled[-1] if settled else None
     if stop in CUTTING and isinstance(last, ToolCall):
         settled[-1] = cut_call(last.call_id, last.name, last.raw_args, wire=NAME)
@@ -715,7 +734,7 @@ class MessagesDecoder(StreamDecoder):
             raise ProtocolError(f"content block {index} stops, but is not open")
         block.raw = _fold(block)
         block.closed = True
-        part = self._parts[index] = decode_block(block.raw)
+        part = self._parts[index] = decode_block(block.raw, self._wire.service)
         released = self._release()
         if isinstance(part, ToolCall):
             self._held = index

@@ -1204,6 +1204,39 @@ def test_a_paused_turn_goes_back_last_and_its_continuation_is_the_same_turn() ->
     ]
 
 
+def test_what_another_service_signed_is_not_sent_to_this_one() -> None:
+    """Many services speak this wire format. Their signatures are their own, and an unknown one is refused with every later
+    request of the conversation."""
+    content = [
+        {"type": "thinking", "thinking": "hm", "signature": ""},
+        {"type": "text", "text": "I look.", "their_field": 1},
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}},
+        {"type": "tool_use", "id": "call_1", "name": "f", "input": {"a": 1}, "their_index": 0},
+    ]
+    theirs = wire(base_url="https://gateway.example/anthropic")
+    whole = {"type": "message", "content": content, "stop_reason": "tool_use"}
+    streamed = stream(
+        message_start(), *(event for n, raw in enumerate(content) for event in (block_start(n, **raw), block_stop(n)))
+    )
+    parser, decoder = SSEParser(), theirs.decoder()
+    for sse in parser.feed(streamed + stream(*end("tool_use"))):
+        decoder.feed(sse)
+    message = load_history(dump_history([theirs.decode(whole).message]))[0]
+    assert decoder.result().message == message
+    history = [Message.user("?"), message, Message.user(ToolResult(call_id="call_1", content="ok"))]
+    assert sent(*history)[1]["content"] == [
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "call_1", "name": "f", "input": {"a": 1}},
+    ]
+    back = theirs.encode(Request(messages=history)).body["messages"][1]["content"]
+    assert back == content
+    ours = own(*content[:2])
+    assert (
+        theirs.encode(Request(messages=[Message.user("?"), ours, Message.user("!")])).body["messages"][1]["content"]
+        == content[:2]
+    )
+
+
 def test_nulls_are_left_out() -> None:
     message = own(
         {"type": "text", "text": "x", "citations": None},
