@@ -1,26 +1,76 @@
-"""What the notebooks show. Nothing here is imported by `import lessonlib`, and no lesson needs a widget to be followed."""
+"""What the notebooks show. Nothing here is imported by `import lessonlib`, and no lesson needs a widget to be followed.
+
+Names are imported when they are first used, so that a lesson waits only for what it shows: the lists below say where each
+one lives. Everything shown is a plain object with a text form and an HTML form.
+"""
 
 from __future__ import annotations
 
-from lessonlib.lab.offline import ask, client, send
-from lessonlib.lab.predict import reveal
-from lessonlib.lab.questions import closing, glossary, recall
-from lessonlib.lab.reads import cut, raw_stream, reads
-from lessonlib.lab.show import fold, show
-from lessonlib.lab.tables import overview
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lessonlib.lab import plots
+    from lessonlib.lab.explore import Explorer, explorer
+    from lessonlib.lab.folding import fold, show
+    from lessonlib.lab.machine import Diagram, diagram
+    from lessonlib.lab.offline import ask, client, send
+    from lessonlib.lab.page import Table
+    from lessonlib.lab.predict import reveal
+    from lessonlib.lab.request_view import Viewer, viewer
+    from lessonlib.lab.source import body_of, stream_of
+    from lessonlib.lab.stepper import Stepper
+    from lessonlib.lab.style import Picture
+    from lessonlib.lab.tables import overview
+
+_HOMES = {
+    "machine": ("Diagram", "diagram"),
+    "explore": ("Explorer", "explorer"),
+    "offline": ("ask", "client", "send"),
+    "page": ("Table",),
+    "predict": ("reveal",),
+    "folding": ("fold", "show"),
+    "source": ("body_of", "stream_of"),
+    "stepper": ("Stepper",),
+    "style": ("Picture",),
+    "tables": ("overview",),
+    "request_view": ("Viewer", "viewer"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Diagram",
+    "Explorer",
+    "Picture",
+    "Stepper",
+    "Table",
+    "Viewer",
     "ask",
+    "body_of",
     "client",
-    "closing",
-    "cut",
+    "diagram",
+    "explorer",
     "fold",
-    "glossary",
     "overview",
-    "raw_stream",
-    "reads",
-    "recall",
+    "plots",
     "reveal",
     "send",
     "show",
+    "stream_of",
+    "viewer",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The name from its module, imported now."""
+    if name == "plots":
+        return import_module("lessonlib.lab.plots")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"lessonlib.lab.{_HOME_OF[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,36 +7,13 @@ reader to fill. Cells come from `data/course/overview.json`; tests hold them aga
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib import resources
+
+from lessonlib.lab.page import Table
 
 VENDORS = ("openai", "anthropic", "gemini")
 TITLES = {"openai": "OpenAI Responses", "anthropic": "Anthropic Messages", "gemini": "Gemini Interactions"}
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table with a header; shown as text in a terminal and as HTML in a notebook."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def __repr__(self) -> str:
-        lines = [self.header, *self.rows]
-        widths = [max(len(line[place]) for line in lines) for place in range(len(self.header))]
-        texts = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-        return "\n".join([texts[0], "  ".join("-" * width for width in widths), *texts[1:]])
-
-    def _repr_html_(self) -> str:
-        head = "".join(f'<th scope="col">{escape(cell)}</th>' for cell in self.header)
-        body = "".join("<tr>" + "".join(_cell(place, cell) for place, cell in enumerate(row)) + "</tr>" for row in self.rows)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _cell(place: int, text: str) -> str:
-    return f'<th scope="row">{escape(text)}</th>' if place == 0 else f"<td>{escape(text)}</td>"
 
 
 @cache
