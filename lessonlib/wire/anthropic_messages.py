@@ -106,6 +106,10 @@ OPENING = "(The conversation begins with the assistant.)"
 NO_MESSAGE = "The tool failed without a message."
 """The text of an error result that has none: the API refuses an empty one."""
 
+NO_NAME = "unnamed"
+LONGEST_NAME = 200
+"""What models call is not always a tool that exists: a name may be empty or a whole command, and the API refuses both."""
+
 NO_PICTURE = "[A picture, which cannot stand here.]"
 """What stands for a picture in an assistant message or an error result: the API takes text only in both."""
 
@@ -284,14 +288,14 @@ def encode_part(part: Part, ids: CallIds) -> JSON:
 
 
 def _encode_call(call: ToolCall, ids: CallIds) -> JSON:
-    block = _without_nulls(call.raw_for(NAME) or {"type": "tool_use", "id": "", "name": call.name, "input": call.args})
+    block = _without_nulls(call.raw_for(NAME) or {"type": "tool_use", "id": "", "name": "", "input": call.args})
     if call.args is None:  # the API wants an object; this is the form that its documentation names for invalid JSON
         block["input"] = {"INVALID_JSON": call.raw_args}
-    return {**block, "id": ids.issue(call)}
+    return {**block, "id": ids.issue(call), "name": call.name[:LONGEST_NAME] or NO_NAME}
 
 
 def _encode_result(result: ToolResult, ids: CallIds) -> JSON:
-    call_id, toolset = ids.answer(result)
+    call_id, toolset = ids.answer()
     block: JSON = {"type": "tool_result", "tool_use_id": call_id}
     pieces = result_pieces(result)
     if result.is_error:
@@ -452,8 +456,9 @@ class CallIds:
         self._open.append((call_id, (call.raw_for(NAME) or {}).get("toolset_name")))
         return call_id
 
-    def answer(self, result: ToolResult) -> tuple[str, str | None]:
-        """The id of the call that `result` answers, and the toolset it belongs to. `arrange` has put them in call order."""
+    def answer(self) -> tuple[str, str | None]:
+        """The id of the call that the next result answers, and the toolset it belongs to. `arrange` has put the results of
+        a turn in call order, so no id needs to be looked up."""
         return self._open.popleft()
 
 
@@ -525,7 +530,7 @@ def _refuse_prefill(last: Message, able: Capabilities) -> None:
 def _without_trailing_space(encoded: list[JSON]) -> list[JSON]:
     """A final assistant message (a prefill) must not end in white space: the API answers 400."""
     last = encoded[-1]["content"][-1]
-    if encoded[-1]["role"] == "assistant" and last["type"] == "text":
+    if encoded[-1]["role"] == "assistant" and last.get("type") == "text":
         encoded[-1]["content"][-1] = {**last, "text": last["text"].rstrip()}
     return encoded
 

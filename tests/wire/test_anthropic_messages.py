@@ -1335,6 +1335,14 @@ def test_a_prefill_is_refused_where_the_model_refuses_it() -> None:
     assert sent(Message.user("a"), Message.assistant("Once"), model=TOMORROW)[1]["role"] == "assistant"
 
 
+def test_a_block_of_no_known_shape_may_stand_last() -> None:
+    odd = {"payload": 1}
+    assert sent(Message.user("a"), own({"type": "text", "text": "b "}, odd), model=NEW)[1]["content"] == [
+        {"type": "text", "text": "b "},
+        odd,
+    ]
+
+
 def test_a_conversation_that_the_assistant_opens_gets_a_user_message_before_it() -> None:
     listed = sent(Message.assistant("How may I help?"), Message.user("Tides, please."))
     assert [message["role"] for message in listed] == ["user", "assistant", "user"]
@@ -1428,6 +1436,16 @@ def test_a_document_goes_in_as_an_opaque_part() -> None:
 
 
 # ---------------------------------------------------------------- ids
+
+
+@pytest.mark.parametrize(
+    ("name", "sent_name"), [("", "unnamed"), ("x" * 201, "x" * 200), ("multi_tool.parallel", "multi_tool.parallel")]
+)
+def test_the_name_of_a_call_is_not_empty_and_not_too_long(name: str, sent_name: str) -> None:
+    """Models call what does not exist. The call was answered with an error, and the conversation must go on."""
+    assert blocks(ToolCall(call_id="t", name=name, args={}))[0]["name"] == sent_name
+    raw = {"type": "tool_use", "id": "t", "name": name, "input": {}, "caller": {"type": "direct"}}
+    assert blocks(*own(raw, stop="tool_use").parts)[0] == {**raw, "name": sent_name}
 
 
 def ids_sent(*turns: Sequence[str]) -> list[tuple[list[str], list[str]]]:
