@@ -297,7 +297,7 @@ def _model_of(
         names[f"field_{place}"] = name
         fields[f"field_{place}"] = _field(name, hints.get(name, Any), parameter, doc.parameters.get(name))
     space = {"model_config": ConfigDict(extra=extra), "__module__": __name__}
-    if extra == "allow":
+    if rest is not Any:
         space["__annotations__"] = {"__pydantic_extra__": dict[str, rest]}
     try:
         return create_model("Arguments", __base__=type("Base", (BaseModel,), space), **fields), names
@@ -322,14 +322,15 @@ def _hints(target: Callable[..., Any]) -> dict[str, Any]:
     if not (inspect.isfunction(function) or inspect.ismethod(function)):
         function = getattr(function, "__call__", function)  # noqa: B004
     inner = inspect.unwrap(getattr(function, "__func__", function))
-    annotations = {name: hint for name, hint in getattr(inner, "__annotations__", {}).items() if name != "return"}
-    probe = type("Probe", (), {"__annotations__": annotations})
+
+    def probe() -> None: ...
+
     try:
+        written = getattr(inner, "__annotations__", {})
+        probe.__annotations__ = {name: hint for name, hint in written.items() if name != "return"}
         return get_type_hints(probe, globalns=getattr(inner, "__globals__", {}), localns={}, include_extras=True)
     except NameError as error:
-        raise TypeError(
-            f"{target!r} cannot be a tool: {error}; define the type before the tool, at the module's level"
-        ) from error
+        raise TypeError(f"{target!r} cannot be a tool: {error}; types must be defined at the module's level") from error
 
 
 # ---------------------------------------------------------------- strict binding
