@@ -1,0 +1,372 @@
+"""Break the library on purpose: predict which behaviours will notice, then look.
+
+    from lessonlib.lab import breaks
+
+    breaks.show("cache-left-out")             the edit, and 5 to 8 behaviours to choose from
+    guess = None                              {"a", "c"}, or {"none"}: no test notices
+    breaks.run("cache-left-out", guess)       hit, missed, surprising; the first failing assertion; what production saw; why
+
+Where no behaviour notices, the task is to write the test. It counts only if it passes on the sound library and fails on the
+broken one:
+
+    def test_a_cut_in_the_text_is_an_error(): ...
+    breaks.write_test("end-of-body-is-the-end", test_a_cut_in_the_text_is_an_error)
+
+The catalogue is data (`data/breaks/NN.toml`, one file per lesson): the edit as a unique text and its replacement, the
+behaviours that must fail and only those, what to say to each wrong guess, what a user would have seen. CI proves all of it.
+Edits of one's own: workbench.py. Nothing here ever touches the installed package (scratch.py).
+
+What this file does not do: it stores no guess and no score (progress.py), and draws nothing but text and simple HTML.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import random
+import string
+import textwrap
+import tomllib
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from lessonlib.lab import progress, scratch
+from lessonlib.lab.course_suite import behaviours
+from lessonlib.lab.notice import Notice, code, folded, lines, paragraph, title
+from lessonlib.lab.scratch import Run, Scratch, ScratchError
+
+NONE = "none"
+"""The choice "no test notices"."""
+
+PRELUDE = """\
+import contextlib, json
+import pytest
+from lessonlib import *
+from lessonlib.lab.course_suite import captures
+from lessonlib.lab.course_suite.captures import *
+from lessonlib.lab.course_suite.fakes import *
+from lessonlib.sse import SSEParser
+"""
+"""What stands before a test that a learner writes: the library, the captures and the fake service of the course suite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change: `old` occurs exactly once in `file` (a path inside of lessonlib)."""
+
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """One way to break the library.
+
+    name, title: how it is called. lesson: where it belongs. number: which of the source lesson's eight breaks it is, or None.
+    edits: the change, mostly one. fails: the behaviours of the course suite that notice, and no others.
+    offered: the behaviours to choose from; for each, what to say to who is wrong about it. NONE is always among the choices.
+    production: what a user, or whoever reads the bill, would have seen. why: the explanation. hints: three, each says more.
+    caught_by: tests of the full suite that fail. killing_test: for a break that nothing notices, a test that does.
+    """
+
+    name: str
+    lesson: str
+    title: str
+    edits: tuple[Edit, ...]
+    fails: frozenset[str]
+    offered: dict[str, str]
+    none: str
+    production: str
+    why: str
+    hints: tuple[str, ...]
+    caught_by: tuple[str, ...]
+    number: int | None = None
+    core: bool = False
+    killing_test: str = ""
+
+    @property
+    def survives(self) -> bool:
+        """Whether no behaviour of the course suite notices."""
+        return not self.fails
+
+    @property
+    def choices(self) -> dict[str, str]:
+        """Letter -> behaviour, in an order that says nothing; the last one is NONE."""
+        keys = sorted(self.offered)
+        random.Random(self.name).shuffle(keys)
+        return dict(zip(string.ascii_lowercase, [*keys, NONE], strict=False))
+
+    def diff(self) -> str:
+        """The edits as a unified diff."""
+        return "\n".join(_diff(edit.file, _edited(edit)) for edit in self.edits)
+
+
+# ---------------------------------------------------------------- the catalogue
+
+
+@cache
+def catalogue() -> tuple[Break, ...]:
+    """All breaks, in the order of the lessons."""
+    return tuple(_load())
+
+
+def get(name: str) -> Break:
+    """The break of that name. Raises KeyError with the names that there are."""
+    for each in catalogue():
+        if each.name == name:
+            return each
+    raise KeyError(f"no break {name!r}; there are: {', '.join(each.name for each in catalogue())}")
+
+
+def of_lesson(lesson: str) -> tuple[Break, ...]:
+    """The breaks of one lesson ("06")."""
+    return tuple(each for each in catalogue() if each.lesson == lesson)
+
+
+def _load() -> Iterator[Break]:
+    folder = resources.files("lessonlib").joinpath("data/breaks")
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".toml"):
+            for entry in tomllib.loads(file.read_text(encoding="utf-8"))["break"]:
+                yield _break(file.name.removesuffix(".toml"), entry)
+
+
+def _break(lesson: str, entry: dict[str, Any]) -> Break:
+    offered = dict(entry["offered"])
+    return Break(
+        name=entry["name"],
+        lesson=lesson,
+        title=entry["title"],
+        edits=tuple(Edit(edit["file"], edit["old"], edit["new"]) for edit in entry["edit"]),
+        fails=frozenset(entry["fails"]),
+        none=offered.pop(NONE),
+        offered=offered,
+        production=entry["production"].strip(),
+        why=entry["why"].strip(),
+        hints=tuple(entry["hints"]),
+        caught_by=tuple(entry["caught_by"]),
+        number=entry.get("number"),
+        core=entry.get("core", False),
+        killing_test=entry.get("killing_test", ""),
+    )
+
+
+def _edited(edit: Edit) -> tuple[str, str]:
+    before = scratch.source(edit.file)
+    return before, before.replace(edit.old, edit.new)
+
+
+def _diff(file: str, texts: tuple[str, str]) -> str:
+    before, after = (text.splitlines() for text in texts)
+    found = difflib.unified_diff(before, after, f"lessonlib/{file}", f"lessonlib/{file} (broken)", lineterm="", n=2)
+    return "\n".join(found)
+
+
+# ---------------------------------------------------------------- before the run
+
+
+def show(name: str) -> Notice:
+    """The edit as a diff, and the behaviours to choose from."""
+    broken = get(name)
+    known = behaviours()
+    rows = [
+        f"{letter}  {known[key].sentence if key != NONE else 'No test notices.'}" for letter, key in broken.choices.items()
+    ]
+    return Notice(
+        title(f"Break: {broken.title}"),
+        code(broken.diff()),
+        paragraph("Which of these behaviours will be noticed as broken? One, several, or the last line alone:"),
+        lines(rows),
+    )
+
+
+def hint(name: str, number: int = 1) -> Notice:
+    """One of the three hints."""
+    hints = get(name).hints
+    number = min(max(number, 1), len(hints))
+    return Notice(paragraph(f"Hint {number} of {len(hints)}: {hints[number - 1]}"))
+
+
+# ---------------------------------------------------------------- the run
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a prediction. hit: predicted, and noticed. missed: noticed, and not predicted. surprising: predicted, but
+    not noticed. run: the run on the broken copy."""
+
+    broken: Break
+    predicted: frozenset[str]
+    noticed: tuple[str, ...]
+    run: Run = field(repr=False)
+
+    @property
+    def hit(self) -> list[str]:
+        """Predicted, and noticed."""
+        return [key for key in self.noticed if key in self.predicted]
+
+    @property
+    def missed(self) -> list[str]:
+        """Noticed, and not predicted."""
+        return [key for key in self.noticed if key not in self.predicted]
+
+    @property
+    def surprising(self) -> list[str]:
+        """Predicted, and not noticed."""
+        return sorted(self.predicted - set(self.noticed) - {NONE})
+
+    @property
+    def right(self) -> bool:
+        """Whether the prediction was exactly right."""
+        expected = set(self.noticed) or {NONE}
+        return self.predicted == expected
+
+    def shown(self) -> Notice:
+        """The feedback: hit, missed, surprising; the first failing assertion; what production saw; why; what to do next."""
+        broken = self.broken
+        parts = [title(f"{broken.title}: {'exactly as you said' if self.right else 'not quite as you said'}")]
+        parts.append(lines([*self._table("hit", self.hit), *self._table("missed", self.missed),
+                            *self._table("surprising", self.surprising)]))  # fmt: skip
+        if NONE in self.predicted and self.noticed:
+            parts.append(paragraph(f"You said that no test notices. {broken.none}"))
+        if not self.noticed:
+            parts.append(paragraph("No behaviour of the course suite noticed." + self._about_none()))
+        parts += [paragraph(f"About {key}: {self._say(key)}") for key in (*self.missed, *self.surprising) if self._say(key)]
+        if self.run.failed:
+            first = self.run.failed[0]
+            parts.append(folded(f"The first failing assertion ({first.test})", code(first.assertion or first.error)))
+        parts += [paragraph(f"In production: {broken.production}"), paragraph(f"Why: {broken.why}")]
+        if broken.survives:
+            parts.append(paragraph(f'Next: write the test that notices, and pass it to write_test("{broken.name}", ...).'))
+        return Notice(*parts)
+
+    def _about_none(self) -> str:
+        return "" if self.right else f" {self.broken.none}"
+
+    def _say(self, key: str) -> str:
+        return self.broken.offered.get(key, "")
+
+    @staticmethod
+    def _table(word: str, keys: Collection[str]) -> list[str]:
+        known = behaviours()
+        return [f"{word:11} {key}: {known[key].sentence}" for key in keys]
+
+    def __repr__(self) -> str:
+        return repr(self.shown())
+
+    def _repr_html_(self) -> str:
+        return self.shown()._repr_html_()
+
+
+def run(name: str, guess: Collection[str] | str | None) -> Outcome | Notice:
+    """Breaks a copy, runs the course suite on it, and compares with the prediction: letters or behaviours, {"none"} if no
+    test notices. None only asks for a prediction; nothing is raised for a wrong or misspelt one."""
+    broken = get(name)
+    if guess is None:
+        return Notice(paragraph('Your prediction first: set guess to letters, for example {"a", "c"} or {"none"}.'))
+    predicted, unknown = _keys(broken, guess)
+    if unknown or not predicted:
+        letters = ", ".join(broken.choices)
+        return Notice(paragraph(f"{', '.join(map(repr, unknown)) or 'An empty guess'} is not among the choices: {letters}."))
+    if NONE in predicted and len(predicted) > 1:
+        return Notice(paragraph("Either no test notices, or some do: leave one of the two out."))
+    found = break_and_run(broken)
+    if found.trouble:
+        return Notice(title("There is no result"), code(found.trouble))
+    ill = set(scratch.sound_run().behaviours)
+    outcome = Outcome(broken, frozenset(predicted), tuple(key for key in found.behaviours if key not in ill), found)
+    progress.note_break(broken.name, right=outcome.right)
+    return outcome
+
+
+def break_and_run(broken: Break) -> Run:
+    """The course suite on a broken copy."""
+    with Scratch() as copy:
+        for edit in broken.edits:
+            copy.replace(edit.file, edit.old, edit.new)
+        return copy.run()
+
+
+def _keys(broken: Break, guess: Collection[str] | str) -> tuple[set[str], list[str]]:
+    """The behaviours that a guess means, and what in it means nothing."""
+    words = guess.replace(",", " ").split() if isinstance(guess, str) else [str(word) for word in guess]
+    choices = broken.choices
+    keys: set[str] = set()
+    unknown: list[str] = []
+    for word in words:
+        key = choices.get(word.strip().lower(), word.strip())
+        if key == NONE or key in behaviours():
+            keys.add(key)
+        else:
+            unknown.append(word)
+    return keys, unknown
+
+
+# ---------------------------------------------------------------- writing the test
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a test that a learner wrote. accepted: it passes on the sound library and fails on the broken one.
+    belief: which misunderstanding it shows, None if it is accepted."""
+
+    accepted: bool
+    belief: str | None
+    message: str
+    detail: str = ""
+
+    def shown(self) -> Notice:
+        """The verdict as text and HTML."""
+        parts = [title("Your test is accepted" if self.accepted else "Not yet"), paragraph(self.message)]
+        return Notice(*parts, *([folded("What happened", code(self.detail))] if self.detail else []))
+
+    def __repr__(self) -> str:
+        return repr(self.shown())
+
+    def _repr_html_(self) -> str:
+        return self.shown()._repr_html_()
+
+
+def write_test(name: str, test: Callable[..., Any] | str | None) -> Verdict:
+    """Judges a test for a break: a function, or source with functions named test_... It runs three times: on the sound
+    library, on the broken copy, and on a copy in which only a comment is new."""
+    verdict = judge_test(get(name), _source_of(test)) if test is not None else Verdict(
+        False, "no_test", "Write a function test_... first, run its cell, and pass it here."
+    )  # fmt: skip
+    progress.note_test(name, accepted=verdict.accepted)
+    return verdict
+
+
+def judge_test(broken: Break, source: str) -> Verdict:
+    """The judgement, from the source alone."""
+    written = PRELUDE + "\n\n" + textwrap.dedent(source).strip() + "\n"
+    edits = [(edit.file, edit.old, edit.new) for edit in broken.edits]
+    sound = scratch.run_test(written)
+    if sound.trouble:
+        return Verdict(False, "does_not_run", "Your test does not run at all; the names of the course suite's captures.py and "
+                       "fakes.py are there for it, everything else it must import itself.", sound.trouble)  # fmt: skip
+    if sound.failed:
+        return Verdict(False, "fails_on_sound", "It fails on the sound library, so it would be red for ever. A test says what "
+                       "must be, not what is wrong today.", sound.failed[0].assertion or sound.failed[0].error)  # fmt: skip
+    ill = scratch.run_test(written, edits)
+    if ill.trouble or not ill.failed:
+        return Verdict(False, "notices_nothing", f"It passes on the broken library too, so it does not notice. {broken.hints[0]}",
+                       ill.trouble)  # fmt: skip
+    commented = scratch.run_test(written, append=[(edit.file, "\n# a comment\n") for edit in broken.edits])
+    if commented.failed:
+        return Verdict(False, "reads_the_source", "It fails when a mere comment is added: it looks at the source text, not at "
+                       "what the library does.", commented.failed[0].error)  # fmt: skip
+    first = ill.failed[0]
+    return Verdict(True, None, "It passes on the sound library and fails on the broken one.", first.assertion or first.error)
+
+
+def _source_of(test: Callable[..., Any] | str) -> str:
+    return test if isinstance(test, str) else inspect.getsource(test)
+
+
+__all__ = ["NONE", "PRELUDE", "Break", "Edit", "Outcome", "ScratchError", "Verdict", "catalogue", "get", "hint", "of_lesson", "run",
+           "show", "write_test"]  # fmt: skip

@@ -1,0 +1,198 @@
+"""A scratch copy of the library that may be broken: copy, edit, run the course suite in a subprocess, look, throw away.
+
+    with Scratch() as scratch:
+        scratch.replace("retry.py", old, new)
+        run = scratch.run()
+        run.failed            # the tests that failed, each with its behaviour, error and assertion
+
+The installed package is never touched. The subprocess imports the copy (it is first on the path, and the run says where the
+library came from), loads no pytest plugins, and has a time limit, because an edit can make anything loop for ever.
+
+What this file does not do: it knows no break, no prediction and no learner (breaks.py, progress.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+PACKAGE = Path(__file__).resolve().parents[1]
+TIME_LIMIT = 60.0
+"""Seconds for one run of the course suite; it takes about one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """How one test ended. behaviour: the key of what it tests, "" for a learner's own test. assertion: the failing lines."""
+
+    test: str
+    behaviour: str
+    passed: bool
+    error: str = ""
+    assertion: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the suite. trouble: why there is no result at all (the copy does not import, or ran into the limit)."""
+
+    tests: tuple[Tested, ...] = ()
+    trouble: str = ""
+
+    @property
+    def failed(self) -> tuple[Tested, ...]:
+        """The tests that failed."""
+        return tuple(test for test in self.tests if not test.passed)
+
+    @property
+    def behaviours(self) -> tuple[str, ...]:
+        """The behaviours with a failed test, each once, in the order of the tests."""
+        return tuple(dict.fromkeys(test.behaviour for test in self.failed if test.behaviour))
+
+
+class ScratchError(Exception):
+    """The copy cannot be edited so: the text does not occur, or occurs more than once. The message is for the learner."""
+
+
+class Scratch:
+    """A copy of the package in a temporary folder, removed at the end."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="lessonlib-scratch-"))
+        shutil.copytree(PACKAGE, self.folder / PACKAGE.name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Removes the copy."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def path(self, file: str) -> Path:
+        """Where a file of the package ("wire/base.py") is in the copy. Raises ScratchError if there is none."""
+        return _inside(self.folder / PACKAGE.name, file)
+
+    def read(self, file: str) -> str:
+        """The text of a file in the copy."""
+        return self.path(file).read_text(encoding="utf-8")
+
+    def write(self, file: str, text: str) -> None:
+        """Replaces a whole file. Its compiled form goes too: a new file of the same size and second would not be seen."""
+        path = self.path(file)
+        path.write_text(text, encoding="utf-8", newline="\n")
+        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
+            compiled.unlink()
+
+    def replace(self, file: str, old: str, new: str) -> None:
+        """Replaces a text that occurs exactly once."""
+        text = self.read(file)
+        if (times := text.count(old)) != 1:
+            raise ScratchError(f"the text to replace occurs {times} times in {file}; it must occur exactly once")
+        self.write(file, text.replace(old, new))
+
+    def run(self, *own: Path, time_limit: float = TIME_LIMIT) -> Run:
+        """Runs the course suite on the copy, or test files of one's own instead."""
+        out = self.folder / "result.json"
+        out.unlink(missing_ok=True)
+        command = [sys.executable, "-P", "-m", "lessonlib.lab.course_suite", str(out), *map(str, own)]
+        try:
+            done = subprocess.run(
+                command, cwd=self.folder, env=self.environment(), capture_output=True, text=True, encoding="utf-8",
+                errors="replace", timeout=time_limit, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return Run(trouble=f"the run did not end within {time_limit:g} s: the edit makes something loop or wait")
+        return _read(out, done, self.folder)
+
+    def environment(self) -> dict[str, str]:
+        """The subprocess's environment: the copy first, no plugins, no compiled files, no keys."""
+        kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_AUTH_TOKEN"))}
+        return {
+            **kept,
+            "PYTHONPATH": str(self.folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_ADDOPTS": "",
+            "PYTHONIOENCODING": "utf-8",
+        }
+
+
+def _inside(package: Path, file: str) -> Path:
+    path = (package / file.removeprefix("lessonlib/").removeprefix("lessonlib\\")).resolve()
+    if not path.is_relative_to(package.resolve()) or not path.is_file():
+        raise ScratchError(f"there is no file {file!r} in lessonlib")
+    return path
+
+
+def source(file: str) -> str:
+    """The text of a file of the installed package, as it is."""
+    return _inside(PACKAGE, file).read_text(encoding="utf-8")
+
+
+def _read(out: Path, done: subprocess.CompletedProcess[str], folder: Path) -> Run:
+    if not out.is_file():
+        return Run(trouble=f"the edited library cannot be imported:\n{_last_lines(done.stderr)}")
+    found: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    if not Path(found["library"]).resolve().is_relative_to(folder.resolve()):
+        return Run(trouble=f"the tests ran on {found['library']}, not on the copy; is PYTHONPATH ignored here?")
+    tests = tuple(Tested(**test) for test in found["tests"])
+    if found["collection_errors"]:
+        return Run(tests, f"the tests cannot be imported:\n{_last_lines(found['collection_errors'][0])}")
+    return Run(tests, "" if tests else f"no test was run:\n{_last_lines(found['printed'])}")
+
+
+def _last_lines(text: str, most: int = 6) -> str:
+    return "\n".join(text.strip().splitlines()[-most:])
+
+
+# ---------------------------------------------------------------- the sound library
+
+
+@lru_cache(maxsize=2)
+def _sound(fingerprint: str) -> Run:
+    with Scratch() as scratch:
+        return scratch.run()
+
+
+def sound_run() -> Run:
+    """The course suite on the library as it is installed. Run once per state of the files."""
+    return _sound(fingerprint())
+
+
+def fingerprint() -> str:
+    """A short text that changes when a file of the package does."""
+    files = sorted(path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".toml", ".json"))
+    stats = [(str(path.relative_to(PACKAGE)), path.stat().st_size, path.stat().st_mtime_ns) for path in files]
+    return hashlib.sha256(repr(stats).encode()).hexdigest()[:16]
+
+
+# ---------------------------------------------------------------- tests of a learner's own
+
+
+def run_test(test: str, edits: Iterable[tuple[str, str, str]] = (), append: Sequence[tuple[str, str]] = ()) -> Run:
+    """Runs the source of a test on a copy with these edits (file, old, new). append: (file, text to add at its end)."""
+    with Scratch() as scratch:
+        for file, old, new in edits:
+            scratch.replace(file, old, new)
+        for file, text in append:
+            scratch.write(file, scratch.read(file) + text)
+        path = scratch.folder / "test_mine.py"
+        path.write_text(test, encoding="utf-8")
+        return scratch.run(path)
+
+
+__all__ = ["Run", "Scratch", "ScratchError", "Tested", "fingerprint", "run_test", "sound_run", "source"]
