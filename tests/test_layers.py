@@ -77,7 +77,7 @@ FOREIGN = {
     "starlette": {"sim"},
     "click": {"cli"},
     "rich": {"cli", "explain", "lab"},
-    **{name: {"lab"} for name in ("pandas", "matplotlib", "ipywidgets", "IPython", "nbformat", "nbclient")},
+    **{name: {"lab"} for name in ("pandas", "matplotlib", "ipywidgets", "IPython", "nbformat", "nbclient", "pytest")},
 }
 """Which parts may know a package that is not at the bottom."""
 

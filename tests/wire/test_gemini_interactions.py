@@ -598,6 +598,7 @@ def as_expected(response: Response | None, error: LessonError | None) -> JSON:
 def assert_expected(case: str, response: Response | None, error: LessonError | None) -> None:
     expected = load(case, "expect.json")
     opaque = expected.pop("opaque_min", 0)
+    expected.pop("differs", None)  # why stream and whole cannot be equal part for part: the contract suite's matter
     actual = as_expected(response, error)
     for call, wanted in zip(actual["tool_calls"], expected["tool_calls"], strict=True):
         if wanted["args_error"] == {"$set": True}:
