@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from lessonlib.lab.explore import Explorer, explorer
     from lessonlib.lab.folding import fold, show
     from lessonlib.lab.machine import Diagram, diagram
+    from lessonlib.lab.network import cut, raw_stream, reads
     from lessonlib.lab.offline import ask, client, send
     from lessonlib.lab.page import Table
     from lessonlib.lab.predict import reveal
+    from lessonlib.lab.questions import closing, glossary, recall
     from lessonlib.lab.request_view import Viewer, viewer
     from lessonlib.lab.source import body_of, stream_of
     from lessonlib.lab.stepper import Stepper
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "machine": ("Diagram", "diagram"),
     "explore": ("Explorer", "explorer"),
+    "network": ("cut", "raw_stream", "reads"),
     "offline": ("ask", "client", "send"),
     "page": ("Table",),
     "predict": ("reveal",),
+    "questions": ("closing", "glossary", "recall"),
     "folding": ("fold", "show"),
     "source": ("body_of", "stream_of"),
     "stepper": ("Stepper",),
@@ -48,11 +52,17 @@ __all__ = [
     "ask",
     "body_of",
     "client",
+    "closing",
+    "cut",
     "diagram",
     "explorer",
     "fold",
+    "glossary",
     "overview",
     "plots",
+    "raw_stream",
+    "reads",
+    "recall",
     "reveal",
     "send",
     "show",
