@@ -64,6 +64,9 @@ from tests.servers import EVENT_STREAM, Handler, Peer, Server
 
 Serve = Callable[[Handler], Server]
 
+SILENCE = 0.08
+"""A timeout, in seconds: which one it was is told by the phase, so a machine that is slow changes nothing."""
+
 
 # ---------------------------------------------------------------- two colours, one test
 
@@ -254,6 +257,16 @@ def test_status_survives_a_body_that_is_cut_off(colour: type[AnyClient], serve: 
     assert (error.status, error.type, error.retry_after) == (529, "overloaded_error", 1.5)
 
 
+def test_status_survives_a_body_that_never_comes(colour: type[AnyClient], serve: Serve) -> None:
+    def answer(peer: Peer) -> None:
+        peer.head(503, {"content-type": "application/json", "content-length": "9999"})
+        peer.wait_until_gone(10)
+
+    error = fails(colour(wire_at(serve(answer)), timeout=Timeouts(read=SILENCE)))
+    assert isinstance(error, APIError)
+    assert (error.status, error.retryable) == (503, True)
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirect_is_an_error_that_names_the_target_and_sends_nothing_there(
     colour: type[AnyClient], serve: Serve, status: int
@@ -325,6 +338,15 @@ def test_json_error_with_status_200_where_a_whole_answer_was_asked(colour: type[
     assert (error.type, error.retry_after, error.request_id) == ("overloaded_error", 2.0, "req_9")
 
 
+@pytest.mark.parametrize("name", ["gemini-interactions", "gemini-generate-content"])
+def test_error_in_a_list_of_one(colour: type[AnyClient], name: str) -> None:
+    """Google's services answer so when a stream was asked for."""
+    transport = replies(f"[{GOOGLE_429}]".encode(), headers={"content-type": "application/json"})
+    error = fails(colour(wire_named(name), transport))
+    assert isinstance(error, APIError)
+    assert error.message == "slow down"
+
+
 def test_stream_without_a_content_type_is_read_if_it_is_one(colour: type[AnyClient]) -> None:
     assert text_of(stream(colour(wire_at(), replies(b"\n" + STREAM)))) == "At the quay."
 
@@ -350,8 +372,8 @@ def test_whole_answer_asked_and_something_else_came(colour: type[AnyClient], kin
     assert kind in error.message
 
 
-@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8", "text/plain", ""])
-def test_whole_answer_is_read_under_any_name_that_json_goes_by(colour: type[AnyClient], kind: str) -> None:
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "text/plain", "text/event-stream", ""])
+def test_whole_answer_is_read_under_any_name(colour: type[AnyClient], kind: str) -> None:
     headers = {"content-type": kind} if kind else {}
     assert generate(colour(wire_at(), replies(WHOLE, headers=headers))).text == "At the quay."
 
@@ -753,9 +775,6 @@ def test_event_without_an_end_is_refused_early(colour: type[AnyClient], serve: S
 
 # ---------------------------------------------------------------- timeouts
 
-SILENCE = 0.08
-"""Long enough to be told from a busy machine's pauses by the phase alone, short enough not to be noticed."""
-
 
 def stays_silent(before: Callable[[Peer], None]) -> Handler:
     def answer(peer: Peer) -> None:
@@ -841,15 +860,22 @@ def test_timeouts_of_the_http_library_have_their_phase(
 
 
 def test_timeouts_reach_the_transport(colour: type[AnyClient]) -> None:
-    seen: list[httpx.Request] = []
+    """Before the head `connect` and `read` count, after it `idle`; none of them is longer than `total`."""
+    before: list[dict[str, float]] = []
+    after: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
-        assert request.extensions["timeout"] == {"connect": 3, "read": 7, "write": 7, "pool": 3}
+        before.append(dict(request.extensions["timeout"]))
+        after.append(request)
         return httpx.Response(200, headers=EVENT_STREAM, stream=Body([STREAM]))
 
-    stream(colour(wire_at(), httpx.MockTransport(answer), timeout=Timeouts(connect=3, read=7, idle=5, total=None)))
-    assert seen[0].extensions["timeout"]["read"] == 5  # from the head on, the pause between two reads counts
+    for timeouts in (Timeouts(connect=3, read=7, idle=5, total=None), Timeouts(connect=3, read=7, idle=5, total=2)):
+        stream(colour(wire_at(), httpx.MockTransport(answer), timeout=timeouts, clock=lambda: 0.0))
+    assert before == [
+        {"connect": 3, "read": 7, "write": 7, "pool": 3},
+        {"connect": 2, "read": 2, "write": 2, "pool": 2},
+    ]
+    assert [request.extensions["timeout"]["read"] for request in after] == [5, 2]
 
 
 def test_total_timeout_bounds_the_wait_for_the_next_bytes(colour: type[AnyClient]) -> None:
@@ -927,6 +953,17 @@ def test_missing_key_is_fine_elsewhere(colour: type[AnyClient], serve: Serve) ->
     assert "x-api-key" not in server.asked[0].headers
 
 
+def test_key_in_a_header_of_ones_own_is_a_key(colour: type[AnyClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The vendor's host without an api_key, but with a header: it may be asked (here it cannot be found)."""
+
+    def no_such_host(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_such_host)
+    error = fails(colour(AnthropicMessages(model="m"), headers={"Authorization": f"Bearer {KEY}"}))
+    assert type(error) is TransportError
+
+
 def test_base_url_with_a_key_or_a_password_is_refused_without_repeating_it() -> None:
     for base_url in (f"https://x.invalid/v1?key={KEY}", f"https://user:{KEY}@x.invalid/v1"):
         with pytest.raises(InvalidRequest) as caught:
@@ -955,12 +992,23 @@ def echo_as_noise(request: httpx.Request) -> httpx.Response:
     return httpx.Response(200, headers=EVENT_STREAM, stream=Body([BEGINNING, noise]))
 
 
+def echo_at_the_cut(request: httpx.Request) -> httpx.Response:
+    """The message of an error that is no JSON is cut after some hundred characters: here within the key."""
+    return httpx.Response(400, text="x" * 285 + request.headers["x-api-key"])
+
+
+def echo_page_at_the_cut(request: httpx.Request) -> httpx.Response:
+    return httpx.Response(200, html="x" * 185 + request.headers["x-api-key"] + "y" * 1780 + request.headers["x-api-key"])
+
+
 def breaks(request: httpx.Request) -> httpx.Response:
     headers = {"x-api-key": request.headers["x-api-key"]}  # the HTTP library has such variables in its frames
     raise httpx.ReadError(f"bad {headers['x-api-key']}", request=request)
 
 
-@pytest.mark.parametrize("answer", [echo, echo_page, echo_in_stream, echo_as_noise, breaks])
+@pytest.mark.parametrize(
+    "answer", [echo, echo_page, echo_at_the_cut, echo_page_at_the_cut, echo_in_stream, echo_as_noise, breaks]
+)
 def test_key_is_in_no_error_or_log(
     colour: type[AnyClient], answer: Callable[[httpx.Request], httpx.Response], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -972,7 +1020,7 @@ def test_key_is_in_no_error_or_log(
     while link is not None:
         shown.append(repr((link, link.args, getattr(getattr(link, "request", None), "headers", None))))
         link = link.__cause__ or link.__context__
-    assert "SECRET" not in "\n".join(shown)
+    assert "sk-inv" not in "\n".join(shown)
     assert "***" in "\n".join(shown)
 
 
