@@ -76,7 +76,7 @@ class Window:
             place -= entry.cost
             if place <= 0:
                 return entry.start + turns * self.seconds - now
-        return turns * self.seconds
+        return turns * self.seconds  # only if rounding left a rest of `place`
 
     def start(self, entry: Entry, now: float) -> None:
         entry.start = now

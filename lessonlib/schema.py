@@ -354,8 +354,11 @@ class _Adapter:
             return schema
         whole = {key: value for key, value in schema.items() if key != "allOf"}
         for piece in schema["allOf"]:
-            while isinstance(piece, Mapping) and "$ref" in piece:
-                piece = {**self.resolve(piece["$ref"], path), **{k: v for k, v in piece.items() if k != "$ref"}}
+            if "$ref" in piece:
+                self.resolve(piece["$ref"], path)  # an error if there is nothing
+                piece = followed(piece, self.root)
+            if "$ref" in piece:
+                raise self.error(path, f"{piece['$ref']} only refers to itself")
             for key, value in piece.items():
                 if key in ("properties", "$defs") and key in whole:
                     whole[key] = {**value, **whole[key]}

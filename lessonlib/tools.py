@@ -387,9 +387,7 @@ def _problems(error: ValidationError, given: JSON, schema: JSON) -> list[str]:
     """pydantic's errors as lines for the model: the place, what is wrong, what was sent, the piece of the schema."""
     by_place: dict[tuple[str | int, ...], list[str]] = {}
     for problem in error.errors(include_url=False, include_context=False):
-        if (
-            problem["type"] == "json_invalid"
-        ):  # it was JSON, so pydantic's reader stumbled over the one thing that it refuses
+        if problem["type"] == "json_invalid":  # it was JSON: this is the one thing in it that pydantic refuses
             return ["the arguments: a text in them holds half of a character (a lone surrogate)"]
         if problem["type"] == "extra_forbidden":
             continue  # said already, in better words

@@ -64,7 +64,8 @@ def adapted(schema: dict[str, Any], target: Target) -> dict[str, Any]:
 
 def first(schema: dict[str, Any], target: Target) -> dict[str, Any]:
     """What becomes of the property `x`."""
-    return adapted({"type": "object", "properties": {"x": schema}, "required": ["x"]}, target)["properties"]["x"]
+    root = {"type": "object", "properties": {"x": schema}, "required": ["x"], "$defs": {"D": {"type": "boolean"}}}
+    return adapted(root, target)["properties"]["x"]
 
 
 # ---------------------------------------------------------------- every signature, every target
@@ -300,6 +301,21 @@ def test_a_reference_to_nothing_is_an_error() -> None:
             adapt(obj(x={"$ref": ref}), OPENAI_STRICT)
 
 
+def test_a_schema_may_refer_to_its_own_top() -> None:
+    schema = {"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]}
+    assert adapted(schema, OPENAI_STRICT)["properties"]["next"] == {"$ref": "#"}
+    with pytest.raises(InvalidRequest, match=r"grows beyond|refers to itself"):
+        adapt(schema, INLINE)
+
+
+def test_references_in_a_circle_are_an_error_not_a_loop() -> None:
+    schema = {**obj(x={"allOf": [{"$ref": "#/$defs/A"}]}), "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}}
+    with pytest.raises(InvalidRequest, match="only refers to itself"):
+        adapt(schema, OPENAI_STRICT)
+    with pytest.raises(InvalidRequest, match="refers to itself"):
+        adapt({**obj(x={"$ref": "#/$defs/A"}), "$defs": schema["$defs"]}, INLINE)
+
+
 def test_older_definitions_are_understood() -> None:
     schema = {**obj(x={"$ref": "#/definitions/N"}), "definitions": {"N": {"type": "string"}}}
     assert adapted(schema, OPENAI_STRICT)["$defs"] == {"N": {"type": "string"}}
@@ -337,7 +353,11 @@ def test_what_one_vendor_refuses_is_said_otherwise() -> None:
         ({"allOf": [{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
                     {"properties": {"b": {"type": "string"}}, "required": ["b"]}]}, INLINE,
          {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a", "b"]}),
+        ({"allOf": [{"$ref": "#/$defs/D"}], "description": "d"}, OPENAI_STRICT, {"type": "boolean", "description": "d"}),
         ({"type": ["string"]}, ANTHROPIC_STRICT, {"type": "string"}),
+        ({"type": ["string", "null"], "enum": ["a", None]}, ANTHROPIC_STRICT,
+         {"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]}),
+        (True, INLINE, {}),
         ({"type": ["string", "null"], "maxLength": 3, "description": "d"}, INLINE,
          {"description": "d", "anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}]}),
         ({"enum": [1, 2]}, GEMINI_OPENAPI, {"type": "integer", "description": "(one of [1, 2])"}),

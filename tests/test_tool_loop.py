@@ -337,6 +337,13 @@ def test_tools_may_be_a_list_of_functions_tools_and_models() -> None:
     assert [result.text for result in results(run)] == ['{"x":1,"y":2}', "12:00"]
 
 
+def test_a_tool_goes_by_the_name_that_it_is_given_here() -> None:
+    provider = Fake(answer("", call("height", place="A")), "ok")
+    run = run_tools(provider, ASK, {"height": tool(tide)})
+    assert [each.name for each in provider.requests[0].tools] == ["height"]
+    assert results(run)[0].text == "1.2"
+
+
 def test_what_is_no_tool_is_refused_before_anything_is_sent() -> None:
     with pytest.raises(TypeError, match="no function"):
         run_tools(Fake(), ASK, {"x": Tool(name="x")})  # type: ignore[dict-item]

@@ -7,6 +7,7 @@ import functools
 import inspect
 import json
 import pickle
+import threading
 from collections.abc import Iterator
 from typing import Annotated, Any
 from unittest.mock import Mock
@@ -225,7 +226,7 @@ class Station:
         return place
 
 
-@pytest.mark.parametrize("target", [unknown_type, all_positional, no_schema, Station.read])
+@pytest.mark.parametrize("target", [unknown_type, all_positional, no_schema, Station.read, threading.get_ident])
 def test_hints_that_have_no_schema_say_so_when_the_tool_is_made(target: Any) -> None:
     with pytest.raises(TypeError, match="cannot be a tool"):
         tool(target)
