@@ -113,7 +113,7 @@ def _preamble(ask: Ask) -> tuple[Segment, ...]:
 
 _KINDS: tuple[tuple[str, str, str], ...] = (
     # kind, words in the tool's name or description, words in the prompt
-    ("weather", r"weather|forecast|temperature|天气", r"weather|forecast|temperature|rain|sunny|天气"),
+    ("weather", r"weather|forecast|temperature|天气", r"weather|forecast|temperature|\brain|sunny|天气"),
     ("clock", r"time|clock|now|date|几点", r"\btime\b|what day|\bdate\b|\bnow\b|o'clock|几点|时间"),
     ("calculator", r"calc|arithmetic|math|comput|计算", r"\d\s*[*×x+/÷^−-]\s*\d|calculat|comput|算"),
     ("search", r"search|lookup|look_up|find|查", r"search|find|look up|who |what is|查"),

@@ -1,10 +1,13 @@
-"""The values that the simulated model takes from a prompt."""
+"""What the simulated model takes from a prompt."""
 
 from __future__ import annotations
 
 import pytest
 
+from lessonlib import Message, Tool
 from lessonlib.sim.arguments import cities
+from lessonlib.sim.ask import Ask
+from lessonlib.sim.model import wanted_calls
 
 
 @pytest.mark.parametrize(
@@ -20,3 +23,12 @@ from lessonlib.sim.arguments import cities
 )
 def test_a_place_with_its_name_in_another_script_is_one_place(prompt: str, expected: list[str]) -> None:
     assert cities(prompt) == expected
+
+
+def test_a_train_is_no_rain() -> None:
+    weather = Tool(name="get_weather", description="Weather of a city", parameters={"type": "object", "properties": {}})
+    asked = {
+        prompt: bool(wanted_calls(Ask(wire="", model="", messages=[Message.user(prompt)], tools=[weather])))
+        for prompt in ("May I take a dog on the train?", "Will it rain in Paris?")
+    }
+    assert asked == {"May I take a dog on the train?": False, "Will it rain in Paris?": True}
