@@ -56,7 +56,7 @@ from lessonlib.flow import (
     total,
 )  # fmt: skip
 from lessonlib.flow import run as run_whole
-from lessonlib.history import NOT_RUN, close_open_calls
+from lessonlib.history import close_open_calls
 from lessonlib.results import Content, cut_content, error_text, result_content
 from lessonlib.tools import CallFault, FunctionTool, bad_format, tool, unknown_tool
 from lessonlib.types import (
@@ -542,7 +542,8 @@ class AsyncToolStream:
 
 
 __all__ = [
-    "NOT_RUN",
+    "INTERRUPTED",
+    "UNFINISHED",
     "AsyncToolStream",
     "Decision",
     "Options",

@@ -298,6 +298,17 @@ def test_cancellation_while_it_waits_returns_at_once() -> None:
     asyncio.run(main())
 
 
+def test_ctrl_c_while_it_waits_ends_it_at_once() -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    for body in (whole, streamed):
+        provider = Fake(overloaded(), "never")
+        with pytest.raises(KeyboardInterrupt):
+            body(Retry(provider, sleep=interrupted))
+        assert provider.calls == 1
+
+
 def test_cancellation_at_every_await() -> None:
     async def asleep(seconds: float) -> None:
         await asyncio.sleep(0)
