@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import random
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from lessonlib.estimate import estimate_text, estimate_tokens
 from lessonlib.flow import Call, Sleep
 from lessonlib.limits import Limiter, Limits
 from lessonlib.types import Image, Message, Request, Text, Tool, ToolCall, ToolResult, Usage
+from lessonlib.vocabulary import count_text
 from tests.fakes import (
     ASK,
     AFake,
@@ -387,6 +390,17 @@ def test_the_estimate_is_the_stated_rule() -> None:
     assert estimate_text("a天b") == 2
 
 
+@pytest.mark.parametrize(
+    ("file", "low", "high"),
+    [("docs/decisions/limits.md", 0.9, 1.1), ("lessonlib/limits.py", 1.0, 1.3), ("lessonlib/data/models.json", 0.9, 1.3)],
+)
+def test_the_estimate_is_near_the_count(file: str, low: float, high: float) -> None:
+    text = (Path(__file__).parents[1] / file).read_text(encoding="utf-8")
+    estimate = estimate_text(json.dumps(json.loads(text)), 3) if file.endswith(".json") else estimate_text(text)
+    count = count_text(json.dumps(json.loads(text)) if file.endswith(".json") else text)
+    assert low < estimate / count < high
+
+
 def test_the_estimate_counts_every_part_and_never_base64() -> None:
     picture = Image(data="A" * 100_000, media_type="image/png")
     request = Request(
@@ -399,5 +413,5 @@ def test_the_estimate_counts_every_part_and_never_base64() -> None:
         tools=[Tool(name="abcd", description="abcd", parameters={})],
         output_schema={"a": 1},
     )
-    parts = 1 + (4 + 1 + 1000) + (4 + 4 + 2) + (4 + 4 + 2 + 4 + 1) + (4 + 2 + 1) + 2
+    parts = 1 + (4 + 1 + 1000) + (4 + 4 + 2) + (4 + 4 + 2 + 4 + 1) + (4 + 2 + 1) + 3
     assert estimate_tokens(request) == parts
