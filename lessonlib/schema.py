@@ -140,6 +140,12 @@ _TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
 _LOGIC = ("not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties")
 
 
+def _in_order_of(given: Mapping[str, Any], out: JSON) -> JSON:
+    """The keys in the order in which they were written, new ones last: a schema that fits already goes out as it came, and a
+    prompt cache that knows its bytes stays warm."""
+    return {key: out[key] for key in given if key in out} | out
+
+
 class _Adapter:
     def __init__(self, schema: Mapping[str, Any], target: Target) -> None:
         self.root = schema
@@ -177,7 +183,7 @@ class _Adapter:
             self.keyword(key, value, schema, path, out, said)
         self.children(schema, path, stack, out)
         self.shape(schema, path, out)
-        return self.described(out, said, path)
+        return _in_order_of(schema, self.described(out, said, path))
 
     # ------------------------------------------------------------ references
 

@@ -33,6 +33,7 @@ from urllib.parse import quote
 from lessonlib import capabilities
 from lessonlib.errors import IncompleteStream, InvalidRequest, ProtocolError
 from lessonlib.history import arrange, result_pieces
+from lessonlib.schema import GEMINI_JSON, adapt
 from lessonlib.sse import ServerSentEvent
 from lessonlib.types import (
     JSON,
@@ -372,7 +373,7 @@ def _encode_tool(tool: Tool) -> JSON:
     encoded: JSON = {"name": tool.name}
     if tool.description:
         encoded["description"] = tool.description
-    schema = tool.schema_for_function()
+    schema = adapt(tool.schema_for_function(), GEMINI_JSON).schema
     if any(value for key, value in schema.items() if key not in ("type", "title", "description")):
         encoded["parametersJsonSchema"] = schema  # a tool without parameters is declared without a schema
     return encoded

@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 from lessonlib import capabilities
 from lessonlib.errors import APIError, IncompleteStream, InvalidRequest, ProtocolError
 from lessonlib.history import arrange
+from lessonlib.schema import GEMINI_JSON, adapt
 from lessonlib.sse import ServerSentEvent
 from lessonlib.types import (
     JSON,
@@ -367,7 +368,7 @@ def _encode_tool(tool: Tool) -> JSON:
     encoded: JSON = {"type": "function", "name": tool.name}
     if tool.description:
         encoded["description"] = tool.description
-    return {**encoded, "parameters": tool.schema_for_function()}
+    return {**encoded, "parameters": adapt(tool.schema_for_function(), GEMINI_JSON).schema}
 
 
 def _system(request: Request) -> str:

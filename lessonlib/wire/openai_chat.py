@@ -31,6 +31,7 @@ from urllib.parse import quote, urlsplit
 from lessonlib import capabilities
 from lessonlib.errors import IncompleteStream, InvalidRequest, ProtocolError
 from lessonlib.history import arrange, result_pieces
+from lessonlib.schema import OPENAI_STRICT, adapt
 from lessonlib.sse import ServerSentEvent
 from lessonlib.types import (
     JSON,
@@ -520,9 +521,11 @@ def _encode_tool(tool: Tool, dialect: Dialect) -> JSON:
     described: JSON = {"name": tool.name} | ({"description": tool.description} if tool.description else {})
     if tool.kind == "custom" and dialect.custom_tools:
         return {"type": "custom", "custom": {**described, "format": tool.format} if tool.format else described}
-    function: JSON = {**described, "parameters": tool.schema_for_function()}
-    if tool.strict is not None and dialect.strict:
-        function["strict"] = tool.strict
+    schema = tool.schema_for_function()
+    strict = tool.strict if dialect.strict else None
+    function: JSON = {**described, "parameters": adapt(schema, OPENAI_STRICT).schema if strict else schema}
+    if strict is not None:
+        function["strict"] = strict
     return {"type": "function", "function": function}
 
 

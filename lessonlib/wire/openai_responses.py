@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 from lessonlib import capabilities
 from lessonlib.errors import IncompleteStream, InvalidRequest, ProtocolError
 from lessonlib.history import arrange, result_pieces
+from lessonlib.schema import OPENAI_STRICT, adapt
 from lessonlib.sse import ServerSentEvent
 from lessonlib.types import (
     JSON,
@@ -471,7 +472,7 @@ def _encode_tool(tool: Tool) -> JSON:
         encoded["description"] = tool.description
     if tool.kind == "custom":
         return {**encoded, "format": tool.format} if tool.format else encoded
-    encoded["parameters"] = tool.parameters
+    encoded["parameters"] = adapt(tool.parameters, OPENAI_STRICT).schema if tool.strict else tool.parameters
     if tool.strict is not None:
         encoded["strict"] = tool.strict
     return encoded

@@ -273,7 +273,7 @@ def test_a_whole_request() -> None:
                 "function": {
                     "name": "get_weather",
                     "description": "Weather of a city",
-                    "parameters": WEATHER.parameters,
+                    "parameters": {**WEATHER.parameters, "additionalProperties": False},
                     "strict": True,
                 },
             },
