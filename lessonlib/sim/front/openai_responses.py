@@ -168,10 +168,27 @@ def _choice(choice: Any) -> str | None:
 
 def _kept_reasoning(found: list[JSON]) -> bool:
     """Whether the running turn's calls still have their reasoning: the calls after the last message of the user."""
-    kinds = [(rules.item_type(item), item.get("role")) for item in found]
-    last_user = max((place for place, kind in enumerate(kinds) if kind == ("message", "user")), default=-1)
-    running = [kind for kind, _ in kinds[last_user + 1 :]]
+    running = [rules.item_type(item) for item in found[_turn_start(found) :]]
     return "function_call" not in running or "reasoning" in running
+
+
+def _turn_start(found: list[JSON]) -> int:
+    """The place of the last message of the user: what follows belongs to the running turn."""
+    places = [at for at, item in enumerate(found) if rules.item_type(item) == "message" and item.get("role") == "user"]
+    return places[-1] if places else 0
+
+
+def _removed(body: JSON) -> list[JSON]:
+    """The reasoning of earlier turns, which `reasoning.context: current_turn` takes out (section R5). This is the one reason
+    of `input_transformations` that is played here."""
+    if as_dict(body.get("reasoning")).get("context") != "current_turn":
+        return []
+    found = rules.items(body)
+    return [
+        {"id": item["id"], "type": "reasoning", "action": "removed", "reason": "turn_boundary"}
+        for item in found[: _turn_start(found)]
+        if rules.item_type(item) == "reasoning"
+    ]
 
 
 # ---------------------------------------------------------------- write
@@ -183,6 +200,7 @@ def _response(answer: Answer, output: list[JSON], status: str | None = None) -> 
     asked = as_dict(body.get("reasoning"))
     cut = answer.turn.reason is StopReason.LENGTH
     ended = status is None
+    removed = _removed(body)
     return {
         "id": f"resp_{answer.id}",
         "object": "response",
@@ -207,6 +225,7 @@ def _response(answer: Answer, output: list[JSON], status: str | None = None) -> 
         "truncation": "disabled",
         "usage": _usage(answer) if ended else None,
         "metadata": as_dict(body.get("metadata")),
+        **({"input_transformations": removed} if removed else {}),
     }  # fmt: skip
 
 
