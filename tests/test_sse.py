@@ -85,7 +85,9 @@ def test_line_ends_of_all_kinds_in_one_stream() -> None:
 
 def test_a_crlf_that_is_cut_is_one_line_end() -> None:
     """Else the LF would be a blank line of its own and would end the event too early."""
-    assert parse([b"data: 1\r", b"\ndata: 2\r", b"\n\r", b"\n"])[0] == [ServerSentEvent("message", b"1\n2")]
+    once = [ServerSentEvent("message", b"1\n2")]
+    assert parse([b"data: 1\r", b"\ndata: 2\r", b"\n\r", b"\n"])[0] == once
+    assert parse([b"data: 1\r", b"", b"\ndata: 2\r", b"", b"", b"\n\r", b"", b"\n"])[0] == once
 
 
 @pytest.mark.parametrize("character", ["\u2028", "\u2029", "\u0085", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e"])
@@ -156,6 +158,11 @@ def test_the_last_name_of_an_event_counts_and_an_empty_one_is_none() -> None:
         "message",
         "c",
     ]
+
+
+def test_a_name_that_comes_again_and_again_is_the_same_every_time() -> None:
+    body = b"event: a\ndata: 1\n\nevent:b\ndata: 2\n\ndata: 3\n\n"
+    assert [event.event for event in events(body * 3)] == ["a", "b", "message"] * 3
 
 
 def test_colons_in_a_value_are_part_of_it() -> None:
@@ -366,6 +373,13 @@ def test_lines_that_are_no_data_are_bounded_too(start: bytes) -> None:
     assert fits(start + b"x" * 90 + b"\n", 100)
     assert not fits(start + b"x" * 110 + b"\n", 100)
     assert not fits(start + b"x" * 110, 100)
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+def test_a_line_that_is_no_data_may_be_as_long_as_one_that_is(end: bytes) -> None:
+    """While it has not ended, nobody can say what it is, except by its first bytes, which need not have come alone."""
+    assert fits(b":" + b"x" * 105 + end, 100)
+    assert not fits(b":" + b"x" * 106 + end, 100)
 
 
 def test_what_is_kept_for_a_report_is_bounded() -> None:
