@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Callable
 from enum import StrEnum
 
-from lessonlib.errors import APIError, CircuitOpen, InvalidRequest, LessonError, PromptTooLong
+from lessonlib.errors import APIError, CircuitOpen, InvalidRequest, LessonError, PromptTooLong, SpendLimit
 from lessonlib.flow import Call, Flow, P, Policy
 from lessonlib.types import Request, Response
 
@@ -156,7 +156,7 @@ def _open(left: float | None) -> CircuitOpen:
     return error
 
 
-NOTHING_SENT = (CircuitOpen, InvalidRequest, PromptTooLong)
+NOTHING_SENT = (CircuitOpen, InvalidRequest, PromptTooLong, SpendLimit)
 """Errors that were raised before anything went out."""
 
 

@@ -22,7 +22,8 @@ class Capabilities:
     family: the listed name. provider: who makes it. window, max_output: tokens. thinking: how it is told to think:
     "effort" (OpenAI words), "adaptive" or "budget" (Anthropic), "level" or "budget" (Gemini), "none". efforts: the effort
     words it takes. can_disable_thinking, forced_tool_choice, prefill, sampling (temperature and the like), tools,
-    parallel_calls, structured_output, images: whether it takes them. encoding: tiktoken's name of its vocabulary.
+    parallel_calls, structured_output, images: whether it takes them. binds_thinking: its signed thinking is refused once
+    anything before it has changed. encoding: tiktoken's name of its vocabulary.
     checked: the day on which this was checked (ISO date). source: where it stands.
     """
 
@@ -35,6 +36,7 @@ class Capabilities:
     can_disable_thinking: bool | None = None
     forced_tool_choice: bool | None = None
     prefill: bool | None = None
+    binds_thinking: bool | None = None
     sampling: bool | None = None
     tools: bool | None = None
     parallel_calls: bool | None = None

@@ -11,6 +11,7 @@
     ├── InvalidRequest          the request cannot be written for this wire format; nothing was sent (also a ValueError)
     ├── CircuitOpen             a breaker refuses calls for a while; nothing was sent
     ├── PromptTooLong           the prompt does not fit the model's window; nothing was sent
+    ├── SpendLimit              the call could pass a cap on spending; nothing was sent
     └── MaxSteps                a tool loop reached its limit; `run` is what it did so far
 
 Whose fault decides the class; what to do is in `retryable`. A stream that has already shown something must not be
@@ -152,6 +153,17 @@ class PromptTooLong(LessonError):
     def __init__(self, message: str = "", *, tokens: int = 0, limit: int = 0) -> None:
         super().__init__(message)
         self.tokens = tokens
+        self.limit = limit
+
+
+class SpendLimit(LessonError):
+    """The call could cost more than a cap on spending leaves. The amounts are Decimal: `spent` so far (calls under way
+    included), `needed` for this call, `limit`."""
+
+    def __init__(self, message: str = "", *, spent: Any = None, needed: Any = None, limit: Any = None) -> None:
+        super().__init__(message)
+        self.spent = spent
+        self.needed = needed
         self.limit = limit
 
 

@@ -27,12 +27,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from lessonlib.errors import CircuitOpen, InvalidRequest, LessonError, PromptTooLong
+from lessonlib.errors import CircuitOpen, InvalidRequest, LessonError, PromptTooLong, SpendLimit
 from lessonlib.estimate import estimate_tokens
 from lessonlib.flow import Call, Flow, P, Policy, Sleep, Sleeper, spent, total
 from lessonlib.types import Request, Response, Usage
 
-NOTHING_SENT = (CircuitOpen, InvalidRequest, PromptTooLong)
+NOTHING_SENT = (CircuitOpen, InvalidRequest, PromptTooLong, SpendLimit)
 """Errors that were raised before anything went out: what was reserved for it is given back."""
 
 
