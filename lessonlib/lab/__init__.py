@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lessonlib.lab import plots
+    from lessonlib.lab import breaks, plots, progress, quiz
+    from lessonlib.lab import checks as check
+    from lessonlib.lab.alignment import Lanes, lanes
     from lessonlib.lab.explore import Explorer, explorer
     from lessonlib.lab.folding import fold, show
     from lessonlib.lab.machine import Diagram, diagram
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from lessonlib.lab.tables import overview
 
 _HOMES = {
+    "alignment": ("Lanes", "lanes"),
     "machine": ("Diagram", "diagram"),
     "explore": ("Explorer", "explorer"),
     "network": ("cut", "raw_stream", "reads"),
@@ -40,17 +43,21 @@ _HOMES = {
     "tables": ("overview",),
     "request_view": ("Viewer", "viewer"),
 }
+_MODULES = {"breaks": "breaks", "check": "checks", "plots": "plots", "progress": "progress", "quiz": "quiz"}
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Diagram",
     "Explorer",
+    "Lanes",
     "Picture",
     "Stepper",
     "Table",
     "Viewer",
     "ask",
     "body_of",
+    "breaks",
+    "check",
     "client",
     "closing",
     "cut",
@@ -58,6 +65,7 @@ __all__ = [
     "explorer",
     "fold",
     "glossary",
+    "lanes",
     "overview",
     "plots",
     "raw_stream",
@@ -73,8 +81,8 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """The name from its module, imported now."""
-    if name == "plots":
-        return import_module("lessonlib.lab.plots")
+    if name in _MODULES:
+        return import_module(f"lessonlib.lab.{_MODULES[name]}")
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(f"lessonlib.lab.{_HOME_OF[name]}"), name)

@@ -59,7 +59,7 @@ class Explorer(Stepper):
         for number, (part, words) in enumerate(self._part_words()):
             lines.append(f"{'parts' if not number else '':8}{part}  {words}")
         lines += [f"{'gives' if not number else '':8}{line}" for number, line in enumerate(self._gives())]
-        return "\n".join(lines)
+        return "\n".join(line.rstrip() for line in lines)
 
     def _place_words(self) -> str:
         step = self.step
@@ -163,6 +163,8 @@ def _part_cells(part: PartView) -> list[str]:
 def _remark(part: PartView) -> str:
     if part.display_only:
         return f"   ({DISPLAY_ONLY})"
+    if part.problem:
+        return f"   (cannot be run: {plain(part.problem, 60)})"
     return f"   ({HELD})" if part.status == "held" else ""
 
 

@@ -73,7 +73,8 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class PartView:
     """A part of the answer at one moment. kind: text, reasoning, call, or the wire's own word for what is kept as it came.
-    status: growing, held (ended, but not yet given out), whole, or cut (it will never be whole)."""
+    status: growing, held (ended, but not yet given out), whole, or cut (it will never be whole). problem: why a whole call
+    cannot be run all the same."""
 
     place: int
     kind: str
@@ -81,6 +82,7 @@ class PartView:
     text: str
     name: str = ""
     call_id: str = ""
+    problem: str = ""
 
     @property
     def display_only(self) -> bool:
@@ -188,7 +190,7 @@ def shown(part: PartView) -> str:
     """The content of a part as one text; a call with its name."""
     if part.kind != "call":
         return part.text
-    return f"{part.name}({part.text}" + ("" if part.display_only else ")")
+    return f"{part.name}({part.text}" + ("" if part.display_only or part.problem else ")")
 
 
 # ---------------------------------------------------------------- all steps
@@ -273,7 +275,7 @@ class _Growing:
         for step in steps[self._fed : number]:
             self._feed(step)
         self._fed = number
-        so_far = self._decoder.partial()
+        so_far = self._decoder.result() if self._decoder.done else self._decoder.partial()
         if so_far is None:
             return Moment(self._decoder.state)
         over = self._failed or self._decoder.done
@@ -299,7 +301,8 @@ def _view(place: int, part: Part, announced: list[Part], over: bool) -> PartView
         case ToolCall():
             held = part.args is not None and not whole
             status = "held" if held and not over else status
-            return PartView(place, "call", status, part.raw_args, part.name or "(no name yet)", part.call_id)
+            problem = part.args_error if whole and part.args is None else None
+            return PartView(place, "call", status, part.raw_args, part.name or "(no name yet)", part.call_id, problem or "")
         case Opaque():
             return PartView(place, part.kind, status, "kept as it came")
         case _:

@@ -84,7 +84,7 @@ def input_tokens(ask: Ask) -> int:
 
 def output_tokens(turn: Turn) -> tuple[int, int]:
     """(visible, reasoning) tokens of an answer."""
-    visible = reasoning = 0
+    visible, reasoning = turn.unseen, 0
     for segment in turn.segments:
         match segment:
             case Think(text, tokens):
@@ -106,11 +106,16 @@ class PromptCache:
         self._lock = threading.Lock()
         self._until: dict[str, float] = _load(file)
 
-    def account(self, ask: Ask, turn: Turn, *, writes: bool = False, enabled: bool = True) -> Counts:
-        """The counts for this exchange, and remembers its prefixes. writes: this vendor reports what it writes."""
+    def account(
+        self, ask: Ask, turn: Turn, *, writes: bool = False, enabled: bool = True, messages: int | None = None
+    ) -> Counts:
+        """The counts for this exchange, and remembers its prefixes. writes: this vendor reports what it writes. messages: how
+        many messages the last cache mark stands behind (0: only behind tools and system prompt); None for all of them."""
         visible, reasoning = output_tokens(turn)
         keys, sizes = _prefixes(ask)
         total = sizes[-1]
+        if messages is not None:
+            keys, sizes = keys[: messages + 1], sizes[: messages + 1]
         if not enabled:
             return Counts(total, 0, 0, visible, reasoning)
         now = self.clock()
@@ -120,7 +125,7 @@ class PromptCache:
             self._until |= dict.fromkeys(keys, now + TTL)
             _save(self.file, self._until)
         cached = hit if hit >= self.minimum else 0
-        written = total - cached if writes and total >= self.minimum else 0
+        written = sizes[-1] - cached if writes and sizes[-1] >= self.minimum else 0
         return Counts(total - cached - written, cached, written, visible, reasoning)
 
 

@@ -69,14 +69,18 @@ class AnthropicMessagesFront(Front):
             output_schema=schema or None,
             stream=body.get("stream") is True,
             paused=messages[-1].role == "assistant" and any(isinstance(part, Opaque) for part in messages[-1].parts),
+            talked_over=_talked_over(messages[-1]),
         )
 
     def too_long(self, context: Context, tokens: int) -> Refusal | None:
         return rules.refused(f"prompt is too long: {tokens:,} tokens and the output cap are more than the window holds.")
 
     def cache_options(self, context: Context) -> dict[str, Any]:
-        """Nothing is cached without a mark: `cache_control`, at the top level or on a block."""
-        return {"writes": True, "enabled": "cache_control" in str(context.body.keys()) or _marked(context.body)}
+        """Nothing is cached without a mark: `cache_control`, at the top level (all of the request) or on a block (up to it)."""
+        if "cache_control" in context.body:
+            return {"writes": True}
+        marked = _marked(context.body)
+        return {"writes": True, "enabled": marked is not None, "messages": marked}
 
     # ------------------------------------------------------------ the answer
 
@@ -169,16 +173,26 @@ def _parts(block: JSON) -> list[Part]:
             return []
 
 
+def _talked_over(message: Message) -> bool:
+    """Whether text stands behind tool results (section 2.3): allowed, and the model ends its turn with next to nothing."""
+    kinds = [type(part) for part in message.parts]
+    return ToolResult in kinds and Text in kinds[kinds.index(ToolResult) :]
+
+
 def _result_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     return "".join(as_text(as_dict(block).get("text")) for block in as_list(content))
 
 
-def _marked(body: JSON) -> bool:
-    content = [block for message in body["messages"] for block in rules.blocks(message)]
-    system = as_list(body.get("system"))
-    return any("cache_control" in as_dict(block) for block in [*content, *system, *as_list(body.get("tools"))])
+def _marked(body: JSON) -> int | None:
+    """How many messages the last mark stands behind, 0 if it is in the system prompt or the tools; None without a mark."""
+    head = [*as_list(body.get("system")), *as_list(body.get("tools"))]
+    marks = [0] if any("cache_control" in as_dict(block) for block in head) else []
+    for number, message in enumerate(body["messages"], 1):
+        if any("cache_control" in as_dict(block) for block in rules.blocks(message)):
+            marks.append(number)
+    return max(marks, default=None)
 
 
 # ---------------------------------------------------------------- write
@@ -227,9 +241,15 @@ def _blocks(answer: Answer, place: int, segment: Segment) -> list[JSON]:
             return [{"type": "text", "text": text}] if text else []
         case Call(name, args):
             given = args if isinstance(args, dict) else {}
-            return [{"type": "tool_use", "id": f"toolu_{answer.part_id(place, 'call')}", "name": name, "input": given}]
+            return [{"type": "tool_use", "id": _call_id(answer, place), "name": name, "input": given}]
         case ServerCall(query, result):
             return _server_blocks(answer, place, query, result)
+
+
+def _call_id(answer: Answer, place: int) -> str:
+    """An id that says whether its turn began with thinking (rules.was_thought_about)."""
+    thought = any(isinstance(segment, Think) for segment in answer.turn.segments)
+    return f"toolu_{answer.part_id(place, 'call')}{'t' if thought else ''}"
 
 
 def _thinking(answer: Answer, place: int, segment: Think) -> JSON:
