@@ -14,7 +14,8 @@ from lessonlib.types import JSON, Message, Text, Tool, ToolCall, ToolResult
 @dataclass(slots=True)
 class Ask:
     """One request. `thinks`: the model will reason. `kept_reasoning`: the reasoning of the running tool turn was sent back
-    (or there was none); without it the model thinks it all again. `paused`: the last message is a paused turn of its own."""
+    (or there was none); without it the model thinks it all again. `paused`: the last message is a paused turn of its own.
+    `talked_over`: text stands behind the results that have just arrived, which ends the turn on some models."""
 
     wire: str
     model: str
@@ -31,6 +32,7 @@ class Ask:
     stream: bool = False
     kept_reasoning: bool = True
     paused: bool = False
+    talked_over: bool = False
 
     @property
     def prompt(self) -> str:

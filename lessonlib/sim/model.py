@@ -66,6 +66,8 @@ def answer(ask: Ask) -> Turn:
     found = cue(ask.prompt)
     if ask.paused:
         return Turn((ServerCall(ask.prompt[:60], "One relevant page."), Say("The search found one page, and it says yes.")))
+    if ask.talked_over:
+        return Turn((), unseen=3)
     if ask.results and found != "loop":
         return _after_results(ask)
     special = _SPECIAL.get(found or "")

@@ -74,13 +74,14 @@ class Turn:
     """One answer. `stop` None: tool_use if there is a call, refusal if there is a refusal, else end.
 
     run_out: where the answer runs into its cap ("text", "reasoning" or "arguments"), even if the cap is far away.
-    stop_sequence: the stop sequence that ended it.
+    stop_sequence: the stop sequence that ended it. unseen: tokens that are counted and leave no trace in the answer.
     """
 
     segments: tuple[Segment, ...]
     stop: StopReason | None = None
     run_out: str | None = None
     stop_sequence: str | None = None
+    unseen: int = 0
 
     @property
     def reason(self) -> StopReason:
