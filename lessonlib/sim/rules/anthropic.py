@@ -319,10 +319,17 @@ def thinking_kept_in_tool_turn(c: Context) -> Refusal | None:
     if not any(block.get("type") == "tool_result" for block in merged[-1][1]):
         return None
     content = merged[-2][1]
-    if content and content[0].get("type") not in ("thinking", "redacted_thinking"):
+    if not any(was_thought_about(as_text(block.get("id"))) for block in content):
+        return None
+    if content[0].get("type") not in ("thinking", "redacted_thinking"):
         return refused("Expected thinking or redacted_thinking at the start of the assistant turn, but found "
                        f"{content[0].get('type')}.")  # fmt: skip
     return None
+
+
+def was_thought_about(call_id: str) -> bool:
+    """Whether a call's id says that its turn began with thinking; ids from elsewhere say nothing."""
+    return call_id.startswith("toolu_") and call_id.endswith("t")
 
 
 @BOOK.rule(f"{DOC} (thinking and signatures)")
