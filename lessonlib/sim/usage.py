@@ -109,8 +109,8 @@ class PromptCache:
     def account(
         self, ask: Ask, turn: Turn, *, writes: bool = False, enabled: bool = True, messages: int | None = None
     ) -> Counts:
-        """The counts for this exchange, and remembers its prefixes. writes: this vendor reports what it writes. messages: how
-        many messages the last cache mark stands behind (0: only behind tools and system prompt); None for all of them."""
+        """The counts for this exchange, and remembers its prefixes. writes: this vendor reports what it writes. messages:
+        behind how many messages the last cache mark stands (0: behind tools and system prompt only); None for all."""
         visible, reasoning = output_tokens(turn)
         keys, sizes = _prefixes(ask)
         total = sizes[-1]

@@ -76,7 +76,7 @@ class AnthropicMessagesFront(Front):
         return rules.refused(f"prompt is too long: {tokens:,} tokens and the output cap are more than the window holds.")
 
     def cache_options(self, context: Context) -> dict[str, Any]:
-        """Nothing is cached without a mark: `cache_control`, at the top level (all of the request) or on a block (up to it)."""
+        """Nothing is cached without a mark: `cache_control`, at the top level (everything) or on a block (all up to it)."""
         if "cache_control" in context.body:
             return {"writes": True}
         marked = _marked(context.body)
