@@ -25,7 +25,7 @@ _TWO_NAMES = re.compile(rf"({'|'.join(CITIES)})\s?[(（](?:{'|'.join(CITIES)})[)
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _QUOTED = re.compile(r"[\"“「'`]([^\"”」'`]{1,80})[\"”」'`]")
-_BOOKING = re.compile(r"\b[A-Z]{1,3}-\d+\b")
+_CODE = re.compile(r"\b[A-Z]{1,3}[- ]?\d+\b")
 
 FORMATS = {
     "date-time": "2026-12-01T09:00:00Z", "date": "2026-12-01", "time": "09:00:00Z", "duration": "PT1H",
@@ -155,7 +155,7 @@ class _Maker:
                 return found[min(self.place, len(found) - 1)]
         if any(word in name for word in ("zone", "tz")):
             return "UTC"
-        if "booking" in name and (match := _BOOKING.search(self.prompt)):
+        if any(word in name for word in ("booking", "train", "flight", "order")) and (match := _CODE.search(self.prompt)):
             return match[0]
         if any(word in name for word in ("query", "question", "search", "text", "topic")):
             quoted = _QUOTED.search(self.prompt)
