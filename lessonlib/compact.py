@@ -12,9 +12,9 @@ that has changed (docs/wire/anthropic.md, thinking and signatures). So behind a 
 `dropped` says so. In a running tool turn it must not be left out either. There the turn becomes text: it goes into the
 summary with the rest, and the user's words and the results that the model has not yet answered follow word by word.
 
-The summary costs a request, loses details and breaks the prompt cache. It is asked for with the conversation as it was, so
-that the cache serves that request; a conversation that does not even fit for this is written out as text and summed up piece
-by piece.
+The summary costs a request, loses details and breaks the prompt cache. It is asked for behind the conversation as it was, so
+that the cache serves that request. A conversation that does not even fit for this, or that ends with results, is written out
+as text and summed up piece by piece.
 
 What this file does not do: it does not decide when (budget.py), and it keeps no history for you: go on from the messages of
 `Compaction.request`, and the beginning stays the same from then on.
@@ -129,7 +129,8 @@ class Compactor:
             messages=[*old, Message.user(self.prompt)],
             tool_choice="none" if request.tools else None, output_schema=None, max_tokens=self.max_summary,
         )  # fmt: skip
-        if count(ask) <= limit:
+        after_an_answer = old[-1].role == "assistant"  # behind results the prompt would talk the model out of answering
+        if after_an_answer and count(ask) <= limit:
             return (yield from self._written(provider, ask))
         used: list[Usage | None] = []
         summary = ""
