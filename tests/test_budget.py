@@ -149,15 +149,15 @@ def test_a_conversation_that_goes_on_is_summed_up_once() -> None:
 
 
 def test_a_conversation_that_grows_too_long_again_is_summed_up_from_the_summary() -> None:
-    fake = Fake("one", "first", "two", "second", "third")
+    fake = Fake("one", "first", "two, part one", "two", "second", "third")  # the second time it takes two pieces
     policy = guard(fake)
     policy.generate(LONG)
     longer = Request(messages=[*LONG.messages, Message.assistant("y" * 800), Message.user("go on")])
     policy.generate(longer)
     assert HEAD in fake.requests[2].messages[0].text
     policy.generate(longer.replace(messages=[*longer.messages, Message.assistant("ok"), Message.user("more")]))
-    assert fake.calls == 5
-    assert fake.requests[4].messages[0] == Message.user(f"{HEAD}\ntwo")
+    assert fake.calls == 6
+    assert fake.requests[5].messages[0] == Message.user(f"{HEAD}\ntwo")
 
 
 def test_another_conversation_gets_none_of_it() -> None:
