@@ -28,6 +28,7 @@ METADATA: dict[str, Any] = {"kernelspec": KERNELSPEC, "language_info": {"name": 
 CELL_TIMEOUT = 60
 """Seconds that one cell may take. A lesson's cell takes far less than one."""
 
+WIDGET = "application/vnd.jupyter.widget-view+json"
 FAILS = "raises-exception"
 HIDDEN = "reveal"
 
@@ -67,11 +68,14 @@ def _tidy_cell(cell: Any) -> None:
     metadata = cell["metadata"]
     tags = list(dict.fromkeys(metadata.get("tags", [])))
     kept: dict[str, Any] = {"tags": tags} if tags else {}
+    if metadata.get("exceptions"):
+        kept["exceptions"] = dict(metadata["exceptions"])
     if HIDDEN in tags and cell["cell_type"] == "code":
         kept["jupyter"] = {"outputs_hidden": True}
     if cell["cell_type"] == "code":
         for output in cell["outputs"]:
             output.pop("transient", None)
+            output.get("data", {}).pop(WIDGET, None)  # a widget without its kernel shows nothing; its text and HTML stay
             if output["output_type"] == "error":  # the frames hold a machine's paths; the reader needs the last line
                 output["traceback"] = [f"{output['ename']}: {output['evalue']}"]
         cell["outputs"] = list(_joined(cell["outputs"]))
