@@ -45,7 +45,13 @@ MAY: dict[str, set[str]] = {
     "exchange": {"wire.base", "secrets", "sse", "types", "errors"},
     "client": {"exchange", "wire.base", "secrets", "sse", "types", "errors"},
     "tape": {"secrets", "sse", "types", "errors"},
-    **{name: POLICY for name in ("retry", "fallback", "breaker", "limits", "budget", "resume", "compact", "tool_loop")},
+    "prices": {"types"},
+    "ledger": {"prices", "types", "errors"},
+    **{name: POLICY for name in ("retry", "fallback", "breaker", "limits", "resume", "compact")},
+    "budget": POLICY | {"compact", "ledger", "prices"},
+    "memory": POLICY | {"compact"},
+    "healing": {"repair", "tools", "types"},
+    "tool_loop": POLICY | {"healing"},
 }
 """Module -> the modules of lessonlib that it may import; the name of a package stands for all that is in it."""
 
