@@ -369,6 +369,42 @@ def _figures(run: ToolRun) -> str:
     return _one_line(", ".join([f"stop {stop_words(run.response)}", *words, *requests]))
 
 
+# ---------------------------------------------------------------- lesson start, lesson lab
+
+
+@lesson.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("lessonlib-course"), metavar="[DIR]")
+@click.option("--open/--no-open", "opens", default=None, help="Open JupyterLab on it. Default: on a terminal, yes.")
+def start(folder: Path, opens: bool | None) -> None:
+    """Write the course into a folder of your own, and open it.
+
+    DIR (default: lessonlib-course) gets the lessons, the exercises and their data. What you have changed in it is never
+    written over; run the command again after an update to get what is new.
+    """
+    from lessonlib.lab import start as course
+
+    try:
+        done = course.start(folder)
+        for line in done.lines():
+            click.echo(line)
+        if opens if opens is not None else sys.stdout.isatty():
+            sys.exit(course.open_lab(done.folder))
+    except (course.StartError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"Next: change into that folder and run  lesson lab  (it opens {course.FIRST})")
+
+
+@lesson.command()
+def lab() -> None:
+    """Open JupyterLab on the course: in the folder that `lesson start` wrote, or in a checkout."""
+    from lessonlib.lab import start as course
+
+    try:
+        sys.exit(course.open_lab(course.opened_folder(Path.cwd())))
+    except course.StartError as error:
+        raise click.ClickException(str(error)) from None
+
+
 # ---------------------------------------------------------------- the entry
 
 
