@@ -61,10 +61,10 @@ CAN = [field.name for field in fields(Capabilities) if field.name not in ("famil
 def test_every_entry_is_complete_and_dated(name: str) -> None:
     able = of(name)
     assert able.family == name
-    assert able.provider in ("anthropic", "openai", "gemini")
+    assert able.provider in ("anthropic", "openai", "gemini", "deepseek", "moonshot")
     assert able.source
     assert datetime.date.fromisoformat(able.checked or "") <= datetime.date.fromisoformat(DATA["checked"])
-    assert able.thinking in ("effort", "adaptive", "budget", "level", "none")
+    assert able.thinking in ("effort", "adaptive", "budget", "level", "none", None)  # not known where the maker does not say
     assert set(able.efforts or ()) <= set(EFFORTS)
     for count in (able.window, able.max_output):
         assert count is None or count > 0
