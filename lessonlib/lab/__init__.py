@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lessonlib.lab.alignment import Lanes, lanes
     from lessonlib.lab.explore import Explorer, explorer
     from lessonlib.lab.folding import fold, show
+    from lessonlib.lab.forms import fill, solved
     from lessonlib.lab.machine import Diagram, diagram
     from lessonlib.lab.network import cut, raw_stream, reads
     from lessonlib.lab.offline import ask, client, send
@@ -37,6 +38,7 @@ _HOMES = {
     "predict": ("reveal",),
     "questions": ("closing", "glossary", "recall"),
     "folding": ("fold", "show"),
+    "forms": ("fill", "solved"),
     "source": ("body_of", "stream_of"),
     "stepper": ("Stepper",),
     "style": ("Picture",),
@@ -63,6 +65,7 @@ __all__ = [
     "cut",
     "diagram",
     "explorer",
+    "fill",
     "fold",
     "glossary",
     "lanes",
@@ -74,6 +77,7 @@ __all__ = [
     "reveal",
     "send",
     "show",
+    "solved",
     "stream_of",
     "viewer",
 ]

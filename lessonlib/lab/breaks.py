@@ -66,8 +66,8 @@ class Edit:
 class Break:
     """One way to break the library.
 
-    name, title: how it is called. lesson: where it belongs. number: which of the source lesson's eight breaks it is, or None.
-    edits: the change, mostly one. fails: the behaviours of the course suite that notice, and no others.
+    name, title: how it is called. lesson: where it belongs. number: which of the source lesson's eight breaks it is, or
+    None. edits: the change, mostly one. fails: the behaviours of the course suite that notice, and no others.
     offered: the behaviours to choose from; for each, what to say to who is wrong about it. NONE is always among the choices.
     production: what a user, or whoever reads the bill, would have seen. why: the explanation. hints: three, each says more.
     caught_by: tests of the full suite that fail. killing_test: for a break that nothing notices, a test that does.
@@ -196,8 +196,8 @@ def hint(name: str, number: int = 1) -> Notice:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a prediction. hit: predicted, and noticed. missed: noticed, and not predicted. surprising: predicted, but
-    not noticed. run: the run on the broken copy."""
+    """What became of a prediction. hit: predicted, and noticed. missed: noticed, and not predicted. surprising:
+    predicted, but not noticed. run: the run on the broken copy."""
 
     broken: Break
     predicted: frozenset[str]
@@ -229,8 +229,15 @@ class Outcome:
         """The feedback: hit, missed, surprising; the first failing assertion; what production saw; why; what to do next."""
         broken = self.broken
         parts = [title(f"{broken.title}: {'exactly as you said' if self.right else 'not quite as you said'}")]
-        parts.append(lines([*self._table("hit", self.hit), *self._table("missed", self.missed),
-                            *self._table("surprising", self.surprising)]))  # fmt: skip
+        parts.append(
+            lines(
+                [
+                    *self._table("hit", self.hit),
+                    *self._table("missed", self.missed),
+                    *self._table("surprising", self.surprising),
+                ]
+            )
+        )
         if NONE in self.predicted and self.noticed:
             parts.append(paragraph(f"You said that no test notices. {broken.none}"))
         if not self.noticed:
@@ -334,9 +341,11 @@ class Verdict:
 def write_test(name: str, test: Callable[..., Any] | str | None) -> Verdict:
     """Judges a test for a break: a function, or source with functions named test_... It runs three times: on the sound
     library, on the broken copy, and on a copy in which only a comment is new."""
-    verdict = judge_test(get(name), _source_of(test)) if test is not None else Verdict(
-        False, "no_test", "Write a function test_... first, run its cell, and pass it here."
-    )  # fmt: skip
+    verdict = (
+        judge_test(get(name), _source_of(test))
+        if test is not None
+        else Verdict(False, "no_test", "Write a function test_... first, run its cell, and pass it here.")
+    )
     progress.note_test(name, accepted=verdict.accepted)
     return verdict
 
@@ -347,26 +356,51 @@ def judge_test(broken: Break, source: str) -> Verdict:
     edits = [(edit.file, edit.old, edit.new) for edit in broken.edits]
     sound = scratch.run_test(written)
     if sound.trouble:
-        return Verdict(False, "does_not_run", "Your test does not run at all; the names of the course suite's captures.py and "
-                       "fakes.py are there for it, everything else it must import itself.", sound.trouble)  # fmt: skip
+        return Verdict(False, "does_not_run", DOES_NOT_RUN, sound.trouble)
     if sound.failed:
-        return Verdict(False, "fails_on_sound", "It fails on the sound library, so it would be red for ever. A test says what "
-                       "must be, not what is wrong today.", sound.failed[0].assertion or sound.failed[0].error)  # fmt: skip
+        return Verdict(False, "fails_on_sound", FAILS_ON_SOUND, _shown(sound))
     ill = scratch.run_test(written, edits)
     if ill.trouble or not ill.failed:
-        return Verdict(False, "notices_nothing", f"It passes on the broken library too, so it does not notice. {broken.hints[0]}",
-                       ill.trouble)  # fmt: skip
+        return Verdict(False, "notices_nothing", f"{NOTICES_NOTHING} {broken.hints[1]}", ill.trouble)
     commented = scratch.run_test(written, append=[(edit.file, "\n# a comment\n") for edit in broken.edits])
     if commented.failed:
-        return Verdict(False, "reads_the_source", "It fails when a mere comment is added: it looks at the source text, not at "
-                       "what the library does.", commented.failed[0].error)  # fmt: skip
-    first = ill.failed[0]
-    return Verdict(True, None, "It passes on the sound library and fails on the broken one.", first.assertion or first.error)
+        return Verdict(False, "reads_the_source", READS_THE_SOURCE, _shown(commented))
+    return Verdict(True, None, ACCEPTED, _shown(ill))
+
+
+def _shown(run: Run) -> str:
+    return run.failed[0].assertion or run.failed[0].error
+
+
+DOES_NOT_RUN = (
+    "Your test does not run at all. The names of the course suite's captures.py and fakes.py are there for it; everything "
+    "else it must import itself."
+)
+FAILS_ON_SOUND = (
+    "It fails on the sound library, so it would be red for ever. A test says what must be, not what is wrong today."
+)
+NOTICES_NOTHING = "It passes on the broken library too, so it does not notice."
+READS_THE_SOURCE = "It fails when a mere comment is added: it looks at the source text, not at what the library does."
+ACCEPTED = "It passes on the sound library and fails on the broken one."
 
 
 def _source_of(test: Callable[..., Any] | str) -> str:
     return test if isinstance(test, str) else inspect.getsource(test)
 
 
-__all__ = ["NONE", "PRELUDE", "Break", "Edit", "Outcome", "ScratchError", "Verdict", "catalogue", "get", "hint", "of_lesson", "run",
-           "show", "write_test"]  # fmt: skip
+__all__ = [
+    "NONE",
+    "PRELUDE",
+    "Break",
+    "Edit",
+    "Outcome",
+    "ScratchError",
+    "Verdict",
+    "catalogue",
+    "get",
+    "hint",
+    "of_lesson",
+    "run",
+    "show",
+    "write_test",
+]

@@ -2,7 +2,8 @@
 
     Notice(title("Not yet"), paragraph("..."), folded("More", code("...")))
 
-Every text is escaped in the HTML. Nothing depends on colour, and folded content is a plain <details>, which a keyboard opens.
+Every text is escaped in the HTML. Nothing depends on colour, and folded content is a plain <details>, which a keyboard
+opens.
 
 What this file does not do: no widgets, no styles beyond what makes code readable, no Markdown.
 """

@@ -36,7 +36,8 @@ STALE_LOCK = 10.0
 
 @dataclass
 class Exercise:
-    """One exercise. tries: checks so far. hints: how many were shown. opened: the solution was looked at before it passed."""
+    """One exercise. tries: checks so far. hints: how many were shown. opened: the solution was looked at before it
+    passed."""
 
     passed: bool = False
     tries: int = 0

@@ -2,8 +2,8 @@
 
 Meant for a subprocess (see `lessonlib.lab.scratch`). Test files of a learner's own may be named after OUT; without any, the
 whole suite runs. The JSON is {"library": where lessonlib was imported from, "tests": [{"test", "behaviour", "passed",
-"error", "assertion"}], "collection_errors", "printed"}. Exit code 0 whenever the run came to its end: failing tests are a result, not a
-failure of the run.
+"error", "assertion"}], "collection_errors", "printed"}. Exit code 0 whenever the run came to its end: failing tests are a
+result, not a failure of the run.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def _anthropic_block(index: int, block: JSON) -> list[JSON]:
 
     match block["type"]:
         case "thinking":
-            empty = {"type": "thinking", "thinking": "", "signature": ""}
+            empty: JSON = {"type": "thinking", "thinking": "", "signature": ""}
             deltas = [delta("thinking_delta", "thinking", piece) for piece in pieces(block["thinking"], 8)]
             deltas.append(delta("signature_delta", "signature", block["signature"]))
         case "text":

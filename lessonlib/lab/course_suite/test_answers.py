@@ -11,7 +11,7 @@ from lessonlib.lab.course_suite.captures import CITY, JSON, chat_chunk, sse
 from lessonlib.lab.course_suite.fakes import ASK, Server, answer, fold, only_call, read, streamed
 from lessonlib.lab.course_suite.fakes import stream as reply
 from lessonlib.tool_loop import run_tools
-from lessonlib.types import Response, StopReason
+from lessonlib.types import Response, StopReason, Text
 
 STREAMS: dict[str, bytes] = {
     "openai-responses": sse(*captures.openai_events()),
@@ -116,7 +116,7 @@ def test_a_continuation_is_gone_on_with() -> None:
     server = Server(answer(first), answer(last))
     with server.client("gemini-interactions") as client:
         run = run_tools(client, ASK)
-    assert run.response.text == "One answer."
+    assert [part.text for part in run.response.message.parts if isinstance(part, Text)] == ["One ", "answer."]
 
 
 # ---------------------------------------------------------------- Gemini's two spellings
@@ -165,7 +165,8 @@ def test_two_blocks_whose_pieces_alternate() -> None:
     starts = [event for event in events if event["type"] == "content_block_start"]
     stops = [event for event in events if event["type"] == "content_block_stop"]
     middle = [*starts, delta(0, "A"), delta(1, "X"), delta(0, "B"), delta(1, "Y"), *stops]
-    assert fold("anthropic-messages", sse(events[0], *middle, *events[-2:])).text == "ABXY"
+    message = fold("anthropic-messages", sse(events[0], *middle, *events[-2:])).message
+    assert [part.text for part in message.parts if isinstance(part, Text)] == ["AB", "XY"]
 
 
 # ---------------------------------------------------------------- Chat Completions

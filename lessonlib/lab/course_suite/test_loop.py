@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 
@@ -125,9 +126,6 @@ def test_a_function_of_the_program_is_not_a_tool(monkeypatch: pytest.MonkeyPatch
         return "rain"
 
     server = Server(calling(("delete_all_bookings", {})), SUNNY)
-    with server.client() as client:
-        try:
-            run_tools(client, ASK, [get_weather])
-        except LessonError:
-            pass
+    with server.client() as client, contextlib.suppress(LessonError):
+        run_tools(client, ASK, [get_weather])
     assert ran == []

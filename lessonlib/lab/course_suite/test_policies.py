@@ -9,12 +9,13 @@ import pytest
 
 from lessonlib.errors import APIError, LessonError
 from lessonlib.fallback import Fallback
-from lessonlib.flow import collect
+from lessonlib.flow import Provider, collect
 from lessonlib.lab.course_suite import behaviour, captures
 from lessonlib.lab.course_suite.captures import sse
 from lessonlib.lab.course_suite.fakes import ASK, Server, answer, failure, make, stream
 from lessonlib.limits import Limits
 from lessonlib.retry import Retry
+from lessonlib.tokens import count
 from lessonlib.types import Event, Request, Response, TextDelta
 
 GOOD = answer(captures.anthropic_whole())
@@ -23,7 +24,7 @@ HALF = sse(*captures.anthropic_events({"type": "text", "text": "Sunny in Beijing
 """Words have come, then an error that a retry could cure."""
 
 
-def retry(server: Server, waits: list[float]) -> Retry:
+def retry(server: Server, waits: list[float]) -> Retry[Provider]:
     """A Retry that notes its waits instead of waiting."""
     return Retry(server.client(), sleep=waits.append, random=lambda: 0.5)
 
@@ -96,6 +97,11 @@ def test_tokens_make_a_request_wait() -> None:
     for _ in range(3):
         limited.generate(ASK)
     assert sum(waits) == 60
+
+
+@behaviour("unknown_models_are_counted")
+def test_an_unknown_model_is_not_free() -> None:
+    assert count(ASK, "new-in-2027") > 10
 
 
 # ---------------------------------------------------------------- fallback

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
-from typing import cast
 
 import pytest
 
@@ -13,7 +11,7 @@ from lessonlib.lab.course_suite import behaviour, captures
 from lessonlib.lab.course_suite.captures import sse
 from lessonlib.lab.course_suite.fakes import ASK, Reply, Server, fold, stream, streamed
 from lessonlib.tool_loop import stream_tools
-from lessonlib.types import Event, TextDelta
+from lessonlib.types import TextDelta
 
 STREAM = sse(*captures.anthropic_events())
 CUT = STREAM[: STREAM.rindex("京".encode())]
@@ -40,7 +38,7 @@ def test_a_stream_that_is_cut_inside_the_arguments_runs_nothing() -> None:
 @behaviour("failed_calls_cannot_be_run")
 def test_what_arrived_of_a_call_cannot_be_run() -> None:
     """The error comes right before the event that would have closed the call, so its JSON looks whole."""
-    whole = captures.anthropic_events()
+    whole = captures.anthropic_events(*captures.ANTHROPIC_BLOCKS[1:])
     last = max(place for place, event in enumerate(whole) if event["type"] == "content_block_stop")
     server = Server(stream(sse(*whole[:last], OVERLOADED)))
     with pytest.raises(APIError) as caught:
@@ -77,7 +75,7 @@ def test_close_reaches_the_service() -> None:
     service."""
     server = Server(stream(STREAM))
     with server.client() as client:
-        events = cast(Generator[Event, None, None], client.stream(ASK))
+        events = client.stream(ASK)
         while not isinstance(next(events), TextDelta):
             pass
         sent = server.bodies[0].sent
