@@ -6,7 +6,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 JOBS   ?= auto
 
-.PHONY: lab lesson test check lint types tests notebooks clean
+.PHONY: lab lesson test check lint types tests notebooks outputs browser clean
 
 lab: $(VENV)/.lab           ## set up and open JupyterLab on the first lesson
 	$(BIN)/jupyter lab --LabApp.news_url=None notebooks/00_start_here.ipynb
@@ -31,6 +31,13 @@ tests: $(VENV)/.test
 notebooks: $(VENV)/.test
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile -p no:warnings --timeout 300 --nbval --nbval-current-env \
 	    --nbval-sanitize-with testdata/nbval.cfg --nbval-cell-timeout 60 notebooks
+
+outputs: $(VENV)/.test      ## for authors: run the lessons and store their outputs, or only some: make outputs NB=notebooks/06*.ipynb
+	$(BIN)/python -m lessonlib.lab.author run $(or $(NB),notebooks)
+
+browser: $(VENV)/.test      ## JupyterLab in a real browser (needs chromium); leaves its screenshots in build/screenshots
+	$(BIN)/python -m pip install --quiet playwright
+	$(BIN)/pytest -q -p no:randomly --timeout 600 tests/browser
 
 $(VENV)/bin/python $(VENV)/Scripts/python.exe:
 	$(PYTHON) -m venv $(VENV)
