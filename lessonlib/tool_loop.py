@@ -56,6 +56,7 @@ from lessonlib.flow import (
     total,
 )  # fmt: skip
 from lessonlib.flow import run as run_whole
+from lessonlib.healing import Strategy, Tries, may_fold, read_again
 from lessonlib.history import close_open_calls
 from lessonlib.results import Content, cut_content, error_text, result_content
 from lessonlib.tools import CallFault, FunctionTool, bad_format, tool, unknown_tool
@@ -92,7 +93,8 @@ class ToolRun:
 
     messages: the request's messages and everything since; can be sent again at any time after the run.
     usage: of all requests so far. steps: requests to the model so far. tools_run: tools that were started.
-    answer: the last answer so far.
+    answer: the last answer so far. healing: the part of `usage` that answers used which called again after a faulty call.
+    folded: messages of failed tries that were taken out of the history.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -100,6 +102,8 @@ class ToolRun:
     steps: int = 0
     tools_run: int = 0
     answer: Response | None = None
+    healing: Usage = field(default_factory=Usage)
+    folded: int = 0
 
     @property
     def response(self) -> Response:
@@ -147,6 +151,10 @@ class Options(TypedDict, total=False):
     on_step: Callable[[Step], Any] | None
     max_faults: int | None
     max_repeats: int | None
+    max_tries: int | None
+    repair: bool
+    history: Strategy
+    on_heal: Callable[[Response], Any] | None
 
 
 # ---------------------------------------------------------------- the loop
@@ -178,8 +186,12 @@ class ToolLoop(Policy[P]):
     on_step: called with a Step after each answer and its results.
     max_faults: end the run after so many steps in a row whose calls were all faulty (MaxSteps); None leaves it to max_steps.
     max_repeats: the same for steps in a row with the same calls and the same results.
+    max_tries: the same for answers in a row that all called one tool in vain (healing.py); None leaves it to max_steps.
+    repair: read arguments again that are JSON but for their presentation (repair.py); the model is told how they were read.
+    history: "keep" the failed tries, or "fold" them once a step has succeeded, where nothing signed stands in the way.
+    on_heal: called with each answer that was only needed because a call before it was faulty; see Ledger.heal.
 
-    Both hooks may be coroutine functions in the async colour. What they raise ends the run.
+    The hooks may be coroutine functions in the async colour. What they raise ends the run.
     A forced `tool_choice` holds until tools have run; forced for ever, the model could never answer.
     """
 
@@ -196,6 +208,10 @@ class ToolLoop(Policy[P]):
         on_step: Callable[[Step], Any] | None = None,
         max_faults: int | None = None,
         max_repeats: int | None = None,
+        max_tries: int | None = 3,
+        repair: bool = True,
+        history: Strategy = "keep",
+        on_heal: Callable[[Response], Any] | None = None,
         sleep: Sleeper | None = None,
     ) -> None:
         super().__init__(provider, sleep=sleep)
@@ -210,6 +226,10 @@ class ToolLoop(Policy[P]):
         self.on_step = on_step
         self.max_faults = max_faults
         self.max_repeats = max_repeats
+        self.max_tries = max_tries
+        self.repair = repair
+        self.history = history
+        self.on_heal = on_heal
         if not self.is_async:
             late = [name for name, each in self.tools.items() if is_async_function(each.function)]
             if late:
@@ -232,19 +252,27 @@ class ToolLoop(Policy[P]):
 
     def _steps(self, request: Request, run: ToolRun) -> Flow:
         request = request if request.tools else request.replace(tools=list(self.tools.values()))
-        streaks = _Streaks()
+        streaks, tries = _Streaks(), Tries()
         while True:
             response = yield from self._answer(request, run)
             run.answer = response
             calls = response.tool_calls
             if response.stop is StopReason.TOOL_USE and calls:
+                if tries.open:
+                    yield from self._healed(response, run)
+                place = len(run.messages) - 1
                 planned = yield from self._run_calls(calls, run)
                 results = [self._result(each) for each in planned]
                 run.messages.append(Message(role="user", parts=list[Part](results)))
                 for index, result in enumerate(results):
                     yield Emit(PartDone(index, result))
                 yield from self._report(run, response, results, planned)
+                began = tries.count(calls, [each.outcome for each in planned], place)
                 self._limit(streaks, planned, results, run)
+                self._limit_tries(tries, results, run)
+                if began is not None and self.history == "fold" and may_fold(run.messages[began:]):
+                    run.folded += place - began
+                    del run.messages[began:place]
                 if request.tool_choice not in (None, "auto", "none"):
                     request = request.replace(tool_choice=None)
             else:
@@ -310,17 +338,20 @@ class ToolLoop(Policy[P]):
         return planned
 
     def _plan(self, call: ToolCall) -> _Planned:
+        note = ""
         try:
             if call.name not in self.tools:
                 raise unknown_tool(call.name, self.tools)
             if call.args is None:
-                raise bad_format(call)
+                if not self.repair:
+                    raise bad_format(call)
+                call, note = read_again(call)
             found = self.tools[call.name]
-            bound = found.bind(call.args)
+            bound = found.bind(call.args or {})
         except Exception as error:  # a validator of the user's own may raise anything
             return _Planned(call, outcome=error)
         timeout = self.timeout if found.timeout is None else found.timeout
-        return _Planned(call, partial(found.function, *bound.args, **bound.kwargs), timeout)
+        return _Planned(call, partial(found.function, *bound.args, **bound.kwargs), timeout, note=note)
 
     def _approved(self, planned: _Planned) -> Generator[Effect, Any, _Planned]:
         call = planned.call
@@ -366,6 +397,20 @@ class ToolLoop(Policy[P]):
         if self.on_step is not None:
             errors = [each.outcome if isinstance(each.outcome, BaseException) else None for each in planned]
             yield Do(partial(self.on_step, Step(run.steps, response, results, errors, run)))
+
+    def _healed(self, response: Response, run: ToolRun) -> Steps:
+        used = total((response.usage, response.retried))
+        if used is not None:
+            run.healing += used
+        if self.on_heal is not None:
+            yield Do(partial(self.on_heal, response))
+
+    def _limit_tries(self, tries: Tries, results: list[ToolResult], run: ToolRun) -> None:
+        name, count = tries.most()
+        if self.max_tries is not None and count >= self.max_tries:
+            said = next((result.text for result in reversed(results) if result.name == name and result.is_error), "")
+            raise MaxSteps(f"{name} was called in vain {count} times in a row; the last time: {said}",
+                           run=run, partial=run.answer)  # fmt: skip
 
     def _limit(self, streaks: _Streaks, planned: list[_Planned], results: list[ToolResult], run: ToolRun) -> None:
         streaks.count(planned, results)
