@@ -151,7 +151,8 @@ class Explorer(Stepper):
 
 def _row(name: str, content: str) -> str:
     left = "text-align:left;vertical-align:top"
-    return element("tr", element("th", name, scope="row", style=left) + element("td", content, style=left))
+    head = element("th", name, scope="row", style=f"{left};width:4em")
+    return element("tr", head + element("td", content, style=left))
 
 
 def _part_cells(part: PartView) -> list[str]:
