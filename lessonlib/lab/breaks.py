@@ -229,44 +229,41 @@ class Outcome:
         """The feedback: hit, missed, surprising; the first failing assertion; what production saw; why; what to do next."""
         broken = self.broken
         parts = [title(f"{broken.title}: {'exactly as you said' if self.right else 'not quite as you said'}")]
-        parts.append(
-            lines(
-                [
-                    *self._table("hit", self.hit),
-                    *self._table("missed", self.missed),
-                    *self._table("surprising", self.surprising),
-                ]
-            )
-        )
+        rows = [*self._rows("hit", self.hit), *self._rows("missed", self.missed), *self._rows("surprising", self.surprising)]
+        parts += [lines(rows)] if rows else []
         if NONE in self.predicted and self.noticed:
             parts.append(paragraph(f"You said that no test notices. {broken.none}"))
         if not self.noticed:
-            parts.append(paragraph("No behaviour of the course suite noticed." + self._about_none()))
-        parts += [paragraph(f"About {key}: {self._say(key)}") for key in (*self.missed, *self.surprising) if self._say(key)]
+            parts.append(paragraph(f"No behaviour of the course suite noticed. {broken.none if self.right else ''}"))
+        said = [(self._letter(key), broken.offered.get(key, "")) for key in (*self.missed, *self.surprising)]
+        parts += [paragraph(f"About {letter}: {text}") for letter, text in said if text]
         if self.run.failed:
             first = self.run.failed[0]
-            parts.append(folded(f"The first failing assertion ({first.test})", code(first.assertion or first.error)))
+            parts.append(
+                folded(f"The first failing assertion ({first.test})", code(_narrow(first.assertion or first.error)))
+            )
         parts += [paragraph(f"In production: {broken.production}"), paragraph(f"Why: {broken.why}")]
         if broken.survives:
             parts.append(paragraph(f'Next: write the test that notices, and pass it to write_test("{broken.name}", ...).'))
         return Notice(*parts)
 
-    def _about_none(self) -> str:
-        return "" if self.right else f" {self.broken.none}"
-
-    def _say(self, key: str) -> str:
-        return self.broken.offered.get(key, "")
-
-    @staticmethod
-    def _table(word: str, keys: Collection[str]) -> list[str]:
+    def _rows(self, word: str, keys: Collection[str]) -> list[str]:
         known = behaviours()
-        return [f"{word:11} {key}: {known[key].sentence}" for key in keys]
+        return [f"{word:11} {self._letter(key)}  {known[key].sentence}" for key in keys]
+
+    def _letter(self, key: str) -> str:
+        return next((letter for letter, choice in self.broken.choices.items() if choice == key), key)
 
     def __repr__(self) -> str:
         return repr(self.shown())
 
     def _repr_html_(self) -> str:
         return self.shown()._repr_html_()
+
+
+def _narrow(text: str, most: int = 140) -> str:
+    """The text with its long lines cut: a diff of two streams fills a screen."""
+    return "\n".join(line if len(line) <= most else line[:most] + " …" for line in text.splitlines())
 
 
 def run(name: str, guess: Collection[str] | str | None) -> Outcome | Notice:

@@ -34,7 +34,7 @@ class Notice:
         self.pieces = pieces
 
     def __repr__(self) -> str:
-        return "\n".join(piece.text for piece in self.pieces)
+        return "\n".join(piece.text for piece in self.pieces if piece.text)
 
     __str__ = __repr__
 

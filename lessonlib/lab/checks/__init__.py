@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from lessonlib.lab.checks.core import Belief, Check, Probe, Result
+from lessonlib.lab.checks.predicted import cells, order
 
 if TYPE_CHECKING:
     from lessonlib.lab.checks.retry_policy import check as retry
@@ -22,7 +23,7 @@ HOMES = {"sse": "sse_parser", "usage": "usage_counts", "retry": "retry_policy"}
 
 NAMES = tuple(HOMES)
 
-__all__ = ["NAMES", "Belief", "Check", "Probe", "Result", "get", "retry", "sse", "usage"]
+__all__ = ["NAMES", "Belief", "Check", "Probe", "Result", "cells", "get", "order", "retry", "sse", "usage"]
 
 
 def get(name: str) -> Check:
