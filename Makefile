@@ -37,7 +37,7 @@ outputs: $(VENV)/.test      ## for authors: run the lessons and store their outp
 
 browser: $(VENV)/.test      ## JupyterLab in a real browser (needs chromium); leaves its screenshots in build/screenshots
 	$(BIN)/python -m pip install --quiet playwright
-	$(BIN)/pytest -q -p no:randomly --timeout 600 tests/browser
+	LESSON_BROWSER=1 $(BIN)/pytest -q --timeout 600 tests/browser
 
 $(VENV)/bin/python $(VENV)/Scripts/python.exe:
 	$(PYTHON) -m venv $(VENV)

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from lessonlib.lab import breaks, plots, progress, quiz
     from lessonlib.lab import checks as check
     from lessonlib.lab.alignment import Lanes, lanes
+    from lessonlib.lab.environment import ready
     from lessonlib.lab.explore import Explorer, explorer
     from lessonlib.lab.folding import fold, show
     from lessonlib.lab.forms import fill, solved
+    from lessonlib.lab.live import go_live, go_offline
     from lessonlib.lab.machine import Diagram, diagram
     from lessonlib.lab.network import cut, raw_stream, reads
     from lessonlib.lab.offline import ask, client, send
@@ -27,9 +29,13 @@ if TYPE_CHECKING:
     from lessonlib.lab.stepper import Stepper
     from lessonlib.lab.style import Picture
     from lessonlib.lab.tables import overview
+    from lessonlib.lab.tracking import track
 
 _HOMES = {
     "alignment": ("Lanes", "lanes"),
+    "environment": ("ready",),
+    "live": ("go_live", "go_offline"),
+    "tracking": ("track",),
     "machine": ("Diagram", "diagram"),
     "explore": ("Explorer", "explorer"),
     "network": ("cut", "raw_stream", "reads"),
@@ -68,17 +74,21 @@ __all__ = [
     "fill",
     "fold",
     "glossary",
+    "go_live",
+    "go_offline",
     "lanes",
     "overview",
     "plots",
     "raw_stream",
     "reads",
+    "ready",
     "recall",
     "reveal",
     "send",
     "show",
     "solved",
     "stream_of",
+    "track",
     "viewer",
 ]
 

@@ -4,12 +4,13 @@
     client("anthropic")           a Client on the same simulator
     send("gemini", body)          a body written by hand, sent as it is: (status, response body)
 
-What this file does not do: it never goes live by itself. `client(..., live=True)` is the one switch, and takes the key from
-the vendor's environment variable.
+What this file does not do: it never goes live by itself. `go_live` (live.py) is the one switch; while it is on for a vendor,
+`client` and `ask` go to the service, unless a call brings its own simulator.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lessonlib.client import Client
@@ -26,15 +27,16 @@ if TYPE_CHECKING:
 KEY = "offline"
 """What stands where a key would: the simulator takes any."""
 
+live_clients: dict[str, Callable[[], Client]] = {}
+"""What makes a client for each wire format that is live now; filled by live.py, and empty unless somebody asked for it."""
 
-def client(vendor: str, sim: Simulator | None = None, *, live: bool = False, **options: Any) -> Client:
-    """A client for "openai", "anthropic" or "gemini" (or a wire format's name). `options` go to the wire format.
 
-    live: the real service, with the key from its environment variable. It costs money.
-    """
+def client(vendor: str, sim: Simulator | None = None, **options: Any) -> Client:
+    """A client for "openai", "anthropic" or "gemini" (or a wire format's name). `options` go to the wire format; with them,
+    or with a simulator, it is always an offline one."""
     name = WIRE_OF.get(vendor, vendor)
-    if live:
-        return Client(WIRES[name](MODELS[name], **options))
+    if sim is None and not options and name in live_clients:
+        return live_clients[name]()
     return Client(WIRES[name](MODELS[name], api_key=KEY, **options), transport=SimTransport(sim or Simulator()))
 
 
