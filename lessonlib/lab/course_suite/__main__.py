@@ -67,7 +67,7 @@ def main(arguments: list[str]) -> int:
     recorder = Recorder()
     here = Path(__file__).parent
     targets = own or [str(here)]
-    options = ["-q", "-p", "no:cacheprovider", "-c", str(here / "pytest.ini"), "--rootdir", str(here), "--tb=long"]
+    options = ["-q", "-p", "no:cacheprovider", "-c", str(here / "pytest.ini"), "--rootdir", str(here), "--tb=long", "--color=no"]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         code = pytest.main([*options, *targets], plugins=[recorder])
