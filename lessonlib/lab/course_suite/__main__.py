@@ -67,7 +67,8 @@ def main(arguments: list[str]) -> int:
     recorder = Recorder()
     here = Path(__file__).parent
     targets = own or [str(here)]
-    options = ["-q", "-p", "no:cacheprovider", "-c", str(here / "pytest.ini"), "--rootdir", str(here), "--tb=long", "--color=no"]
+    looks = ["-q", "--tb=long", "--color=no"]  # a notebook's kernel asks for colours, and an output is no terminal
+    options = [*looks, "-p", "no:cacheprovider", "-c", str(here / "pytest.ini"), "--rootdir", str(here)]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         code = pytest.main([*options, *targets], plugins=[recorder])
