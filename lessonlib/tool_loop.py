@@ -315,6 +315,11 @@ class ToolLoop(Policy[P]):
 
     # ------------------------------------------------------------ calls
 
+    def execute(self, calls: Sequence[ToolCall], run: ToolRun) -> Generator[Effect, Any, list[ToolResult]]:
+        """Only run some calls, as the loop would: one result for each, in their order."""
+        planned = yield from self._run_calls(calls, run)
+        return [self._result(each) for each in planned]
+
     def _run_calls(self, calls: Sequence[ToolCall], run: ToolRun) -> Generator[Effect, Any, list[_Planned]]:
         """Check, ask for approval, run together. One outcome per call, in their order."""
         planned = [self._plan(call) for call in calls]

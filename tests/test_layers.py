@@ -52,6 +52,7 @@ MAY: dict[str, set[str]] = {
     "memory": POLICY | {"compact"},
     "healing": {"repair", "tools", "types"},
     "tool_loop": POLICY | {"healing"},
+    "ports": {"tool_loop", "flow", "types"},
 }
 """Module -> the modules of lessonlib that it may import; the name of a package stands for all that is in it."""
 
