@@ -129,11 +129,12 @@ def count_tokens(
     counter = _Counter(vocabulary, frame, name, image)
     counter.request(request)
     parts = {kind: tokens for kind, tokens in counter.parts.items() if tokens}
+    rare = request.output_schema is not None or any(tool.kind == "custom" for tool in request.tools)
     return TokenCount(
         tokens=sum(parts.values()),
         vocabulary=vocabulary,
-        exact=frame.measured and vocabulary == able.encoding and not counter.uncounted,
-        why=why,
+        exact=frame.measured and vocabulary == able.encoding and not counter.uncounted and not rare,
+        why=f"{why}; what an output schema or a custom tool adds is an estimate" if rare else why,
         uncounted=counter.uncounted,
         parts=parts,
     )
