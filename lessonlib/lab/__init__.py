@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from lessonlib.lab.style import Picture
     from lessonlib.lab.tables import overview
     from lessonlib.lab.tracking import track
+    from lessonlib.lab.unnamed import captures, last_lines
 
 _HOMES = {
     "alignment": ("Lanes", "lanes"),
@@ -49,6 +50,7 @@ _HOMES = {
     "stepper": ("Stepper",),
     "style": ("Picture",),
     "tables": ("overview",),
+    "unnamed": ("captures", "last_lines"),
     "request_view": ("Viewer", "viewer"),
 }
 _MODULES = {"breaks": "breaks", "check": "checks", "plots": "plots", "progress": "progress", "quiz": "quiz"}
@@ -65,6 +67,7 @@ __all__ = [
     "ask",
     "body_of",
     "breaks",
+    "captures",
     "check",
     "client",
     "closing",
@@ -77,6 +80,7 @@ __all__ = [
     "go_live",
     "go_offline",
     "lanes",
+    "last_lines",
     "overview",
     "plots",
     "raw_stream",
