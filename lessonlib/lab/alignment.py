@@ -115,7 +115,7 @@ def _rows(before: Moment, after: Moment, step: Step) -> Iterator[str]:
     if step.number == 1:
         yield "begins"
     yield from _part_rows(before, after)
-    if after.stop != before.stop and after.response is not None and after.response.stop is not StopReason.OTHER:
+    if after.raw_stop != before.raw_stop and after.stop is not StopReason.OTHER:
         yield "why it stopped"
     if after.usage is not None and after.usage != before.usage:
         yield "usage"

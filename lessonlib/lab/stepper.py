@@ -32,7 +32,7 @@ from lessonlib.types import (
     PartDone,
     Reasoning,
     ReasoningDelta,
-    Response,
+    StopReason,
     Text,
     TextDelta,
     ToolCall,
@@ -92,13 +92,13 @@ class PartView:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a client would have after a step."""
+    """What a client would have after a step. raw_stop: the vendor's word for why it stopped, stop: ours."""
 
     state: str
     parts: tuple[PartView, ...] = ()
-    stop: str | None = None
+    raw_stop: str | None = None
+    stop: StopReason | None = None
     usage: Usage | None = None
-    response: Response | None = field(default=None, repr=False)
 
 
 class Stepper:
@@ -188,6 +188,8 @@ class Stepper:
 
 def shown(part: PartView) -> str:
     """The content of a part as one text; a call with its name."""
+    if part.kind == "reasoning" and part.status == "whole" and not part.text:
+        return "(no readable text)"
     if part.kind != "call":
         return part.text
     return f"{part.name}({part.text}" + ("" if part.display_only or part.problem else ")")
@@ -280,7 +282,7 @@ class _Growing:
             return Moment(self._decoder.state)
         over = self._failed or self._decoder.done
         views = tuple(_view(place, part, self._announced, over) for place, part in enumerate(so_far.message.parts))
-        return Moment(self._decoder.state, views, so_far.raw_stop, so_far.usage, so_far)
+        return Moment(self._decoder.state, views, so_far.raw_stop, so_far.stop, so_far.usage)
 
     def _feed(self, step: Step) -> None:
         try:
@@ -297,7 +299,7 @@ def _view(place: int, part: Part, announced: list[Part], over: bool) -> PartView
         case Text():
             return PartView(place, "text", status, part.text)
         case Reasoning():
-            return PartView(place, "reasoning", status, part.text or ("(no readable text)" if whole else ""))
+            return PartView(place, "reasoning", status, part.text)
         case ToolCall():
             held = part.args is not None and not whole
             status = "held" if held and not over else status
@@ -321,8 +323,8 @@ def _changes(old: Moment, new: Moment) -> Iterable[str]:
             yield f"part {part.place}: {part.kind} +{len(part.text) - len(before.text)} characters"
         if before is not None and before.status != part.status:
             yield f"part {part.place}: {before.status} -> {part.status}"
-    if old.stop != new.stop:
-        yield f"stop: {new.stop}"
+    if old.raw_stop != new.raw_stop:
+        yield f"stop: {new.raw_stop}"
     if new.usage is not None and old.usage != new.usage:
         yield f"usage: input {_count(new.usage.input_tokens)}, output {_count(new.usage.output_tokens)}"
 
