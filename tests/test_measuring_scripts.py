@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,13 @@ def script(name: str) -> Any:
     spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look their module up
     spec.loader.exec_module(module)
     return module
 
 
 def test_recorded_requests_are_counted_and_compared(tmp_path: Path) -> None:
-    """One request that can be counted (8 tokens, billed as such), and one with a tool that the service runs, which cannot."""
+    """One request that can be counted (8 tokens, as billed), and one with a tool that the service runs, which cannot."""
     folder = tmp_path / "openai-responses"
     folder.mkdir()
     for name, tools in (("plain", []), ("search", [{"type": "web_search"}])):
