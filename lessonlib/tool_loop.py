@@ -21,7 +21,10 @@ several hops: the messages are joined, the usage of each hop is added, and a tok
 Put Retry inside of the loop, around the client. Around the loop it would run the tools again, so after a tool has run the
 loop's errors are not retryable.
 
-What this file does not do: it knows no vendor, it changes no arguments, and it does not shorten the history (compact.py).
+A faulty call is healed as far as that is honest (healing.py): arguments that are JSON but for their presentation are read
+again, the model is told what was wrong with the others, and after three tries in vain an error ends the run.
+
+What this file does not do: it knows no vendor, it invents no arguments, and it does not shorten the history (compact.py).
 """
 
 from __future__ import annotations
