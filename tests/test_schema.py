@@ -274,13 +274,13 @@ def test_diamonds_do_not_blow_up(target: Target) -> None:
         f"L{n}": obj(l={"$ref": f"#/$defs/L{n + 1}"}, r={"$ref": f"#/$defs/L{n + 1}"}) if n < 20 else {"type": "string"}
         for n in range(21)
     }
-    began = time.perf_counter()
+    began = time.process_time()
     if target.inline:
         with pytest.raises(InvalidRequest, match=f"grows beyond {MAX_NODES}"):
             adapt({"$ref": "#/$defs/L0", "$defs": layers}, target)
     else:
         assert len(json.dumps(adapted({"$ref": "#/$defs/L0", "$defs": layers}, target))) < 10_000
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=by_name)
