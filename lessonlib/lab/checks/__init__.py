@@ -14,16 +14,23 @@ from lessonlib.lab.checks.core import Belief, Check, Probe, Result
 from lessonlib.lab.checks.predicted import cells, order
 
 if TYPE_CHECKING:
+    from lessonlib.lab.checks.loop import check as tool_loop
     from lessonlib.lab.checks.retry_policy import check as retry
     from lessonlib.lab.checks.sse_parser import check as sse
     from lessonlib.lab.checks.usage_counts import check as usage
 
-HOMES = {"sse": "sse_parser", "usage": "usage_counts", "retry": "retry_policy"}
+HOMES = {
+    "sse": "sse_parser",
+    "usage": "usage_counts",
+    "decoder": "stream_decoder",
+    "retry": "retry_policy",
+    "tool_loop": "loop",
+}
 """The checks that there are, in the order of the lessons, and the module of each."""
 
 NAMES = tuple(HOMES)
 
-__all__ = ["NAMES", "Belief", "Check", "Probe", "Result", "cells", "get", "order", "retry", "sse", "usage"]
+__all__ = ["NAMES", "Belief", "Check", "Probe", "Result", "cells", "get", "order", "retry", "sse", "tool_loop", "usage"]
 
 
 def get(name: str) -> Check:

@@ -150,7 +150,8 @@ class Probe:
     given: what `observe` gets (plain data). expected: the plain value that must come, or `accept` decides.
     fed: the input in words, as short as it can be shown. where: the event or the field that counts.
     belief: what a wrong outcome means unless one of `signs` fits, which are asked in order.
-    expected_words: what to show as expected instead of the value.
+    expected_words: what to show as expected instead of the value. remark: something to say about an outcome that is
+    right, but could be better, None if there is nothing to say.
     """
 
     given: Any
@@ -162,6 +163,7 @@ class Probe:
     accept: Callable[[Any], bool] | None = None
     expected_words: str = ""
     found_words: Callable[[Seen], str] | None = None
+    remark: Callable[[Any], str | None] | None = None
 
     def judge(self, seen: Seen) -> str | None:
         """The belief behind what was seen, None if it is right."""
@@ -234,7 +236,8 @@ class Result:
     def shown(self) -> Notice:
         """The pieces."""
         if self.passed:
-            return Notice(title(f"Passed: {self.heading}"), *([paragraph(self.advice)] if self.advice else []))
+            remark = [paragraph(f"It passes, and could be better: {self.seems}")] if self.seems else []
+            return Notice(title(f"Passed: {self.heading}"), *remark, paragraph(self.advice))
         pieces = [title(f"Not yet: {self.heading}")]
         for head, text in (("Fed", self.fed), ("Where", self.where), ("Expected", self.expected), ("Found", self.found)):
             if text:
@@ -300,12 +303,18 @@ class Check:
 
     def examine(self, learner: Any, *, seed: int | None = None, hint: int | None = None) -> Result:
         """The same without recording the outcome. hint: which one to show; by default the next one of this learner."""
+        said = ""
         for probe in self.questions(seed):
             seen = self.look(learner, probe.given)
             belief = probe.judge(seen)
             if belief is not None:
                 return self.refusal(probe, seen, belief, hint)
-        return Result(self.name, self.exercise, self.heading, True, advice=DONE)
+            said = said or (probe.remark(seen.value) if probe.remark is not None else "") or ""
+        return self.success(said)
+
+    def success(self, remark: str = "") -> Result:
+        """The message for a pass."""
+        return Result(self.name, self.exercise, self.heading, True, seems=remark, advice=DONE)
 
     def questions(self, seed: int | None = None) -> Iterator[Probe]:
         """The probes; those by chance follow the seed, a new one each time if none is given."""

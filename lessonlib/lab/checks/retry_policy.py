@@ -311,6 +311,14 @@ def _streams() -> Iterator[Probe]:
         mode="stream",
         where="a stream that fails before its first event",
     )
+    yield _probe(
+        [whole],
+        {"events": WORDS[:1], "read from the provider": 1, "streams left open": 0, "requests": 1, "waits": []},
+        "leaves_the_stream_open",
+        (lambda seen: not seen.raised and seen.value.get("read from the provider") != 1, "collects_the_stream"),
+        mode="first event",
+        where="the reader takes one event and closes",
+    )
     cut: dict[str, Any] = {"words": WORDS[:2], "error": "cut"}
     yield _probe(
         [BUSY, cut],
@@ -338,14 +346,6 @@ def _streams() -> Iterator[Probe]:
         (lambda seen: len(seen.value["waits"]) == 4, "sleeps_after_the_last"),
         mode="stream",
         where="all attempts fail",
-    )
-    yield _probe(
-        [whole],
-        {"events": WORDS[:1], "read from the provider": 1, "streams left open": 0, "requests": 1, "waits": []},
-        "leaves_the_stream_open",
-        (lambda seen: not seen.raised and seen.value.get("read from the provider") != 1, "collects_the_stream"),
-        mode="first event",
-        where="the reader takes one event and closes",
     )
 
 

@@ -155,7 +155,7 @@ def _bytes_and_lines() -> Iterator[Probe]:
     yield _probe(separator, [["message", "北\u2028京"]], "splitlines", where="U+2028 inside the data")
     yield _probe(b"data: 1\r\n\r\n", ONE, "lf_only", where="CRLF at the line ends")
     yield _probe(
-        b"data: 1\r\rdata: 2\r\r", [["message", "1"], ["message", "2"]], "lf_only", where="CR alone at the line ends"
+        b"data: 1\r\rdata: 2\r\r:", [["message", "1"], ["message", "2"]], "lf_only", where="CR alone at the line ends"
     )
     yield _probe(
         [b"event: a\r", b"\ndata: 1\r", b"\n\r\n"],

@@ -1,0 +1,50 @@
+"""Right and wrong answers to the build-it exercises: what the checks must let pass, and what they must refuse, and why.
+
+One module per check. `base` is a right answer; `also` are right answers in other styles; `wrong` are misunderstandings
+that are written out. Mutants (`<check>.toml`) change one place of the base. Each wrong answer names the belief that the check must
+diagnose, in its first message.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+NAMES = ("sse", "usage", "decoder", "retry", "tool_loop")
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers for one check. wrong: (belief, the object)."""
+
+    check: str
+    base: Any
+    also: Sequence[Any]
+    wrong: Sequence[tuple[str, Any]] = field(default=())
+
+    @property
+    def right(self) -> list[Any]:
+        return [self.base, *self.also]
+
+    def refused(self) -> list[tuple[str, str, Any]]:
+        """(belief, what it is, the object) of every wrong answer."""
+        file = Path(__file__).with_name(f"{self.check}.toml")
+        made = [
+            (entry["belief"], f"{entry['old'].strip()[:40]!r} -> {entry['new'].strip()[:40]!r}", mutant(self.base, **entry))
+            for entry in tomllib.loads(file.read_text(encoding="utf-8"))["mutant"]
+        ]
+        return [*made, *((belief, getattr(each, "__name__", repr(each)), each) for belief, each in self.wrong)]
+
+
+def mutant(base: Any, old: str, new: str, belief: str = "") -> Any:
+    """`base` with one text of its source replaced, which must occur exactly once."""
+    source = inspect.getsource(base)
+    assert source.count(old) == 1, f"{source.count(old)} times: {old!r}"
+    names = dict(vars(sys.modules[base.__module__]))
+    exec(compile(source.replace(old, new), f"<mutant of {base.__name__}>", "exec"), names)
+    return names[base.__name__]
