@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lessonlib.errors import LessonError
-from lessonlib.lab.checks.core import Check, Probe, Seen
+from lessonlib.lab.checks.core import Check, Probe, Seen, WrongShape, call
 from lessonlib.lab.course import MODELS, WIRE_OF
 from lessonlib.sim import Simulator
 from lessonlib.sim.ask import Ask
@@ -168,7 +168,7 @@ def _thinking(vendor: str, bodies: Bodies) -> Fault | None:
     return None if value or (first.raw or {}).get("data") else ("no_carrier", f"{CARRIER[vendor]}: {value!r}")
 
 
-def _call(vendor: str, bodies: Bodies) -> Fault | None:
+def _one_call(vendor: str, bodies: Bodies) -> Fault | None:
     calls = _response(vendor, bodies["answer"]).tool_calls
     if len(calls) != 1 or calls[0].name != "get_weather":
         return "no_call", f"calls that were read: {[call.name for call in calls]}"
@@ -203,8 +203,9 @@ def _counts(vendor: str, bodies: Bodies) -> Fault | None:
     found = f"{usage.input_tokens} in, {usage.cached_tokens} of them cached, {usage.output_tokens} out"
     if usage.input_tokens == 140:
         return "cache_counted_in", found
-    if usage.output_tokens in (25, 85):
-        return "thoughts_misplaced", found
+    told = usage.raw.get("output_tokens", usage.raw.get("total_output_tokens"))
+    if told in (25, 55, 85) and told != (25 if vendor == "gemini" else 55):
+        return "thoughts_misplaced", f"{told} written"
     right = (usage.input_tokens, usage.cached_tokens, usage.output_tokens) == (100, 40, 55)
     return None if right else ("usage_wrong", found)
 
@@ -265,8 +266,8 @@ LOOKS = (
     Look(("request",), "store", "nothing is kept by the vendor", _kept),
     Look(("answer",), "the list of entries", "an answer of this vendor", _readable),
     Look(("answer",), "the first entry", "what the model thought, as it can go back", _thinking),
-    Look(("answer",), "the call", "get_weather for Beijing, in this vendor's form", _call),
     Look(("answer",), "why it stopped", "this vendor's word when a tool is wanted", _stop),
+    Look(("answer",), "the call", "get_weather for Beijing, in this vendor's form", _one_call),
     Look(("answer",), "usage", "100 in, 40 of them cached, 55 out (30 of them thinking)", _counts),
     Look(("second",), "the whole request", "what the service takes", _taken("second")),
     Look(("second",), "the first message", "the question, again", _question("second")),
@@ -283,11 +284,16 @@ LOOKS = (
 def observe(learner: Any, given: list[Any]) -> Any:
     """The bodies that a look needs. A function without parameters is as good as a dictionary."""
     vendor, parts = given
-    trips = learner() if callable(learner) else learner
-    bodies = {part: trips[vendor][part] for part in parts}
+    trips = call("the function", learner) if callable(learner) else learner
+    try:
+        bodies = {part: trips[vendor][part] for part in parts}
+    except (KeyError, TypeError):
+        raise WrongShape(f"there is no [{vendor!r}][{parts[0]!r}] in it") from None
     if any(body is None for body in bodies.values()):
         raise NotImplementedError
-    return {part: dict(body) for part, body in bodies.items()}
+    if not all(isinstance(body, dict) for body in bodies.values()):
+        raise WrongShape(f"[{vendor!r}][{parts[0]!r}] must be a dictionary, the JSON of a body")
+    return bodies
 
 
 def probes(chance: random.Random) -> Iterator[Probe]:
@@ -307,14 +313,13 @@ def _probe(vendor: str, look: Look) -> Probe:
     def says(belief: str) -> Callable[[Seen], bool]:
         return lambda seen: not seen.raised and (fault(seen.value) or ("", ""))[0] == belief
 
-    beliefs = [key for key in check.beliefs if key not in ("refused",)]
     return Probe(
         [vendor, list(look.parts)],
         None,
         f"{vendor}: {' and '.join(look.parts)}",
         look.where,
         "refused",
-        tuple((says(belief), belief) for belief in beliefs),
+        tuple((says(belief), belief) for belief in check.beliefs),
         accept=lambda value: fault(value) is None,
         expected_words=look.expected,
         found_words=lambda seen: (fault(seen.value) or ("", "nothing"))[1],
