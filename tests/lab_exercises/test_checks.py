@@ -33,7 +33,7 @@ def test_a_right_answer_passes_in_any_style(name: str, number: int, answer: Any,
     ("name", "belief", "what", "answer"), WRONG, ids=[f"{n}-{b}-{i}" for i, (n, b, _, _) in enumerate(WRONG)]
 )
 def test_a_wrong_answer_is_refused_and_its_belief_named(name: str, belief: str, what: str, answer: Any) -> None:
-    result = checks.get(name).examine(answer, seed=7, hint=1)
+    result = checks.get(name).examine(answer(), seed=7, hint=1)
     assert (result.belief, result.passed) == (belief, False), f"{what}\n{result.message}"
     for word in ("Expected", "Found", "Hint 1 of 3", "Next"):
         assert word in result.message

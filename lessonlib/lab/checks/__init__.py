@@ -14,23 +14,47 @@ from lessonlib.lab.checks.core import Belief, Check, Probe, Result
 from lessonlib.lab.checks.predicted import cells, order
 
 if TYPE_CHECKING:
+    from lessonlib.lab.checks.function_schema import check as schema
+    from lessonlib.lab.checks.json_repair import check as repair_json
     from lessonlib.lab.checks.loop import check as tool_loop
     from lessonlib.lab.checks.retry_policy import check as retry
+    from lessonlib.lab.checks.round_trips import check as trips
     from lessonlib.lab.checks.sse_parser import check as sse
+    from lessonlib.lab.checks.stream_decoder import check as decoder
     from lessonlib.lab.checks.usage_counts import check as usage
 
 HOMES = {
     "sse": "sse_parser",
     "usage": "usage_counts",
+    "trips": "round_trips",
     "decoder": "stream_decoder",
     "retry": "retry_policy",
     "tool_loop": "loop",
+    "repair_json": "json_repair",
+    "schema": "function_schema",
 }
 """The checks that there are, in the order of the lessons, and the module of each."""
 
 NAMES = tuple(HOMES)
 
-__all__ = ["NAMES", "Belief", "Check", "Probe", "Result", "cells", "get", "order", "retry", "sse", "tool_loop", "usage"]
+__all__ = [
+    "NAMES",
+    "Belief",
+    "Check",
+    "Probe",
+    "Result",
+    "cells",
+    "decoder",
+    "get",
+    "order",
+    "repair_json",
+    "retry",
+    "schema",
+    "sse",
+    "tool_loop",
+    "trips",
+    "usage",
+]
 
 
 def get(name: str) -> Check:

@@ -317,8 +317,8 @@ def _going_wrong() -> Iterator[Probe]:
 
 
 NO_FLAG = (
-    "your results of failed calls do not say is_error=True. Anthropic and Gemini have a field for it, and the model looks at "
-    "it; OpenAI has none, and there the encoder writes it into the text."
+    "your results of failed calls do not say is_error=True. Anthropic and Gemini have a field for it, and the model looks "
+    "at it; OpenAI has none, and there the encoder writes it into the text."
 )
 
 

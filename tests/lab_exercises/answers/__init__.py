@@ -1,7 +1,7 @@
 """Right and wrong answers to the build-it exercises: what the checks must let pass, and what they must refuse, and why.
 
-One module per check. `base` is a right answer; `also` are right answers in other styles; `wrong` are misunderstandings
-that are written out. Mutants (`<check>.toml`) change one place of the base. Each wrong answer names the belief that the check must
+One module per check. `base` is a right answer, `also` are right answers in other styles, `wrong` are misunderstandings that
+are written out. Mutants (`<check>.toml`) change one place of the base. Each wrong answer names the belief that the check must
 diagnose, in its first message.
 """
 
@@ -10,12 +10,13 @@ from __future__ import annotations
 import inspect
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-NAMES = ("sse", "usage", "decoder", "retry", "tool_loop")
+NAMES = ("sse", "usage", "trips", "decoder", "retry", "tool_loop", "repair_json", "schema")
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,23 @@ class Answers:
     def right(self) -> list[Any]:
         return [self.base, *self.also]
 
-    def refused(self) -> list[tuple[str, str, Any]]:
-        """(belief, what it is, the object) of every wrong answer."""
+    def refused(self) -> list[tuple[str, str, Callable[[], Any]]]:
+        """(belief, what it is, how to make it) of every wrong answer."""
         file = Path(__file__).with_name(f"{self.check}.toml")
         made = [
-            (entry["belief"], f"{entry['old'].strip()[:40]!r} -> {entry['new'].strip()[:40]!r}", mutant(self.base, **entry))
+            (
+                entry["belief"],
+                f"{entry['old'].strip()[:40]!r} -> {entry['new'].strip()[:40]!r}",
+                partial(mutant, self.base, **entry),
+            )
             for entry in tomllib.loads(file.read_text(encoding="utf-8"))["mutant"]
         ]
-        return [*made, *((belief, getattr(each, "__name__", repr(each)), each) for belief, each in self.wrong)]
+        written = [(belief, getattr(each, "__name__", repr(each)), partial(_itself, each)) for belief, each in self.wrong]
+        return [*made, *written]
+
+
+def _itself(answer: Any) -> Any:
+    return answer
 
 
 def mutant(base: Any, old: str, new: str, belief: str = "") -> Any:
