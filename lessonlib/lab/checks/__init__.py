@@ -14,13 +14,16 @@ from lessonlib.lab.checks.core import Belief, Check, Probe, Result
 from lessonlib.lab.checks.predicted import cells, order
 
 if TYPE_CHECKING:
+    from lessonlib.lab.checks.fallback_chain import check as fallback
     from lessonlib.lab.checks.function_schema import check as schema
     from lessonlib.lab.checks.json_repair import check as repair_json
     from lessonlib.lab.checks.loop import check as tool_loop
+    from lessonlib.lab.checks.request_count import check as count
     from lessonlib.lab.checks.retry_policy import check as retry
     from lessonlib.lab.checks.round_trips import check as trips
     from lessonlib.lab.checks.sse_parser import check as sse
     from lessonlib.lab.checks.stream_decoder import check as decoder
+    from lessonlib.lab.checks.two_buckets import check as limiter
     from lessonlib.lab.checks.usage_counts import check as usage
 
 HOMES = {
@@ -32,6 +35,9 @@ HOMES = {
     "tool_loop": "loop",
     "repair_json": "json_repair",
     "schema": "function_schema",
+    "count": "request_count",
+    "limiter": "two_buckets",
+    "fallback": "fallback_chain",
 }
 """The checks that there are, in the order of the lessons, and the module of each."""
 
@@ -44,8 +50,11 @@ __all__ = [
     "Probe",
     "Result",
     "cells",
+    "count",
     "decoder",
+    "fallback",
     "get",
+    "limiter",
     "order",
     "repair_json",
     "retry",

@@ -1,8 +1,8 @@
-"""Right and wrong answers to the build-it exercises: what the checks must let pass, and what they must refuse, and why.
+"""Right and wrong answers to the build-it exercises: what checks must let pass, what they must refuse, and why.
 
-One module per check. `base` is a right answer, `also` are right answers in other styles, `wrong` are misunderstandings that
-are written out. Mutants (`<check>.toml`) change one place of the base. Each wrong answer names the belief that the check must
-diagnose, in its first message.
+One module per check. `base` is right, `also` are right answers in other styles, `wrong` are misunderstandings written
+out. Mutants (`<check>.toml`) change one place of the base. Each wrong answer names the belief that the check must find in
+it, in its first message.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-NAMES = ("sse", "usage", "trips", "decoder", "retry", "tool_loop", "repair_json", "schema")
+NAMES = ("sse", "usage", "trips", "decoder", "retry", "tool_loop", "repair_json", "schema", "count", "limiter", "fallback")
 
 
 @dataclass(frozen=True)
