@@ -9,7 +9,7 @@ JOBS   ?= auto
 .PHONY: lab lesson test check lint types tests notebooks outputs browser clean
 
 lab: $(VENV)/.lab           ## set up and open JupyterLab on the first lesson
-	$(BIN)/jupyter lab --LabApp.news_url=None notebooks/00_start_here.ipynb
+	$(BIN)/lesson lab
 
 lesson: $(VENV)/.lab        ## the same set-up, then run the first lesson without a screen and print what it shows
 	$(BIN)/python -m lessonlib.lab.headless notebooks/00_start_here.ipynb

@@ -38,8 +38,8 @@ REFUSED = "(refused)"
 CELL = 64
 """Characters of a value that a cell shows."""
 
-Change = Callable[[Request], tuple[Request, Request]]
-"""Makes two requests that differ in one thing: without it, and with it."""
+Change = Callable[[Request, str], tuple[Request, Request]]
+"""Makes two requests that differ in one thing, without it and with it. The text is the wire's own model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Viewer:
     # ------------------------------------------------------------ rows
 
     def _cell(self, wire: str, change: Change) -> str:
-        without, with_it = (_encode(wire, request, self.stream) for request in change(self.request))
+        without, with_it = (_encode(wire, request, self.stream) for request in change(self.request, MODELS[wire]))
         if isinstance(with_it, InvalidRequest):
             return REFUSED
         if isinstance(without, InvalidRequest):
@@ -172,7 +172,7 @@ class Viewer:
         return [f"[{number}] {rule}" for number, rule in enumerate(self.rules, 1)]
 
     def _repr_html_(self) -> str:
-        left = "text-align:left;vertical-align:top"
+        left = "text-align:left;vertical-align:top;overflow-wrap:anywhere"
         head = "".join(element("th", html(name), scope="col", style="text-align:left") for name in ("field", *self.wires))
         body = ""
         for row in self.rows:
@@ -183,7 +183,7 @@ class Viewer:
         footnotes = (
             element("details", element("summary", f"{len(self.rules)} rules") + element("ol", notes)) if notes else ""
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{footnotes}{whole}"
+        return f'<table style="width:100%"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{footnotes}{whole}'
 
     def _whole(self, wire: str) -> str:
         """The body and the curl command of one wire, folded."""
@@ -238,9 +238,12 @@ def _label(row: Row) -> str:
 
 
 def _cell_html(row: Row, wire: str) -> str:
-    """A cell that no other wire writes the same is marked."""
-    text = html(row.cells[wire], CELL * 2)
-    alone = list(row.cells.values()).count(row.cells[wire]) == 1 and len(row.cells) > 1
+    """The place in bold. Marked is who stands alone where others agree, and who sends nothing."""
+    cell, others = row.cells[wire], [text for name, text in row.cells.items() if name != wire]
+    place, colon, value = html(cell, CELL * 2).partition(": ")
+    text = (element("b", place) if not row.same and colon else place) + colon + value
+    agree = any(others.count(text) > 1 for text in others)
+    alone = cell not in others and (agree or cell in (NOT_SENT, REFUSED))
     return element("code", element("mark", text) if alone else text)
 
 
@@ -282,12 +285,12 @@ def _changes(request: Request) -> Iterator[tuple[str, Change]]:
 _LABELS = {"text": "text of the {}", "tool_call": "arguments of a call", "tool_result": "result of a call"}
 
 
-def _other_model(request: Request) -> tuple[Request, Request]:
-    """Of the same family, so that nothing else changes with it; each wire has its own default."""
-    return request.replace(model="a-model"), request
+def _other_model(request: Request, model: str) -> tuple[Request, Request]:
+    """One of the same family, so that nothing else changes with it."""
+    return request.replace(model=f"{request.model or model}-latest"), request
 
 
-def _without(name: str, default: Any, request: Request) -> tuple[Request, Request]:
+def _without(name: str, default: Any, request: Request, _: str) -> tuple[Request, Request]:
     if name == "system":  # some wires ask there in words for one call at a time
         request = request.replace(parallel=None)
     if name == "tools":  # what says how tools are used would go with them
@@ -295,7 +298,7 @@ def _without(name: str, default: Any, request: Request) -> tuple[Request, Reques
     return request.replace(**{name: default}), request
 
 
-def _with_part(number: int, place: int, part: Part, request: Request) -> tuple[Request, Request]:
+def _with_part(number: int, place: int, part: Part, request: Request, _: str) -> tuple[Request, Request]:
     messages = list(request.messages)
     parts = list(messages[number].parts)
     parts[place] = part

@@ -185,12 +185,22 @@ def _hash(data: bytes) -> str:
 # ---------------------------------------------------------------- opening it
 
 OPTIONS = ("--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate")
-"""JupyterLab asks nobody for news or updates, and asks nobody whether it may."""
+"""JupyterLab asks nobody for news or updates."""
+
+SETTINGS = Path(__file__).resolve().parents[1] / "data" / "jupyter"
+"""One more place where Jupyter looks for settings. It switches the announcements off, so that no pop-up asks about them; the
+learner's own settings are not touched."""
 
 
-def lab_command(notebook: str = FIRST) -> list[str]:
+def lab_command(*arguments: str) -> list[str]:
     """What opens JupyterLab, with the Python that runs now: its kernel then has this very lessonlib."""
-    return [sys.executable, "-m", "jupyterlab", *OPTIONS, notebook]
+    return [sys.executable, "-m", "jupyterlab", *OPTIONS, *arguments]
+
+
+def lab_environment() -> dict[str, str]:
+    """The environment for it: this one, with our settings in addition."""
+    others = [path for path in (os.environ.get("JUPYTER_CONFIG_PATH"),) if path]
+    return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join([*others, str(SETTINGS)])}
 
 
 def open_lab(folder: Path, notebook: str = FIRST) -> int:
@@ -199,4 +209,4 @@ def open_lab(folder: Path, notebook: str = FIRST) -> int:
 
     if find_spec("jupyterlab") is None:
         raise StartError(f'JupyterLab is not installed for {sys.executable}: run  python -m pip install "lessonlib[lab]"')
-    return subprocess.run(lab_command(notebook), cwd=folder, check=False).returncode
+    return subprocess.run(lab_command(notebook), cwd=folder, env=lab_environment(), check=False).returncode

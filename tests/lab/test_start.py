@@ -128,8 +128,9 @@ def test_lab_opens_the_folder_that_start_wrote(source: Path, tmp_path: Path, mon
     assert course.opened_folder(folder / "testdata") == folder
     ran: list[tuple[list[str], Path]] = []
 
-    def fake(command: list[str], cwd: Path, check: bool) -> subprocess.CompletedProcess[bytes]:
+    def fake(command: list[str], cwd: Path, env: dict[str, str], check: bool) -> subprocess.CompletedProcess[bytes]:
         ran.append((command, cwd))
+        assert (Path(env["JUPYTER_CONFIG_PATH"].split(os.pathsep)[-1]) / "labconfig/page_config.json").is_file()
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", fake)
