@@ -163,7 +163,8 @@ def _edited(edit: Edit) -> tuple[str, str]:
 def _diff(file: str, texts: tuple[str, str]) -> str:
     before, after = (text.splitlines() for text in texts)
     found = difflib.unified_diff(before, after, f"lessonlib/{file}", f"lessonlib/{file} (broken)", lineterm="", n=2)
-    return "\n".join(found)
+    # without line numbers: they change with every edit elsewhere in the file, and with them every stored output
+    return "\n".join("@@" if line.startswith("@@") else line for line in found)
 
 
 # ---------------------------------------------------------------- before the run
