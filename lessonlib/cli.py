@@ -1,8 +1,10 @@
-"""The `lesson` command: ask a model, see the request as curl, read a captured answer.
+"""The `lesson` command: ask a model, see the request as curl, read a captured answer, serve the simulator, open the course.
 
     lesson chat "..."          the answer on standard output, one line of figures on standard error
     lesson explain FILE...     what a captured answer is, event by event, and what is wrong with it
     lesson curl "..."          the request as a curl command
+    lesson serve, rules        the simulator (cli_sim.py)
+    lesson start, lab          the course
 
 Exit codes, the same for all: 0 all well, 1 the answer (or one of the captures) has an error, 2 wrong usage, 130 interrupted.
 Answers go to standard output, everything else to standard error, so that both can be piped.
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lessonlib import capabilities
+from lessonlib import capabilities, cli_sim
 from lessonlib.errors import LessonError
 
 if TYPE_CHECKING:
@@ -48,6 +50,10 @@ PROVIDERS = {
 DEFAULT_MODELS = {name: capabilities.default_model(name) for name in PROVIDERS.values()}
 MODELS_AS_OF = capabilities.defaults_checked()
 """Models are retired within a year or two; `-m` names another one."""
+
+
+CACHE_MARK: dict[str, dict[str, object]] = {"anthropic-messages": {"cache_control": {"type": "ephemeral"}}}
+"""Anthropic caches nothing without a mark (docs/wire/anthropic.md); the others need none."""
 
 
 class _Commands(click.Group):
@@ -202,7 +208,7 @@ def _request(prompt: str, with_tools: bool) -> Request:
     from lessonlib.types import Message, Request
 
     tools: list[Tool] = [tool(function) for function in _tools().values()] if with_tools else []
-    return Request(messages=[Message.user(_prompt(prompt))], tools=tools)
+    return Request(messages=[Message.user(_prompt(prompt))], tools=tools, extra=CACHE_MARK)
 
 
 def _wire(provider: str, model: str | None, base_url: str | None, key: str | None) -> WireFormat:
@@ -251,7 +257,7 @@ def chat(
     """Ask a model, and print its answer as it comes.
 
     The answer goes to standard output; one line with stop reason and token counts goes to standard error. Without --live
-    nothing is sent: the answer is one that is stored with lessonlib. `-` as PROMPT reads standard input.
+    nothing is sent: the simulator answers, by the service's rules but without a model. `-` as PROMPT reads standard input.
 
     \b
     Examples:
@@ -268,9 +274,9 @@ def chat(
         wire = _wire(provider, model, base_url, None)
         _check_key(wire)
     else:
-        wire = _wire(provider, model, "http://localhost", "")  # whatever the environment says: nothing is sent
-        click.echo("offline: a stored answer, not one to your question (--live asks the model)", err=True)
-    with Client(wire, transport=None if live else offline_transport(wire.name, request)) as client:
+        wire = _wire(provider, model, "http://localhost", "offline")  # whatever the environment says: nothing is sent
+        click.echo("offline: the simulator answers, no model has read your question (--live asks one)", err=True)
+    with Client(wire, transport=None if live else offline_transport()) as client:
         _converse(client, request, stream)
 
 
@@ -282,12 +288,15 @@ def _check_key(wire: WireFormat) -> None:
         raise click.ClickException(f"--live needs an API key: set the environment variable {first}{also}")
 
 
-def offline_transport(wire: str, request: Request) -> BaseTransport:
-    """What answers without --live. The only place that knows where offline answers come from."""
-    from lessonlib.tape import Player
+def offline_transport() -> BaseTransport:
+    """What answers without --live: the simulator. Its prompt cache is kept between runs, so that a second run of the same
+    command shows cached tokens, as it would in life."""
+    import time
 
-    tapes = Path(__file__).parent / "data" / "tapes" / wire
-    return Player(tapes / ("tools" if request.tools else "answer"), match="any", timing=sys.stdout.isatty())
+    from lessonlib.sim import SimTransport, Simulator
+
+    cache = Path(click.get_app_dir("lessonlib")) / "simulated-prompt-cache.json"
+    return SimTransport(Simulator(cache_file=cache, clock=time.time))
 
 
 class _Page:
@@ -403,6 +412,12 @@ def lab() -> None:
         sys.exit(course.open_lab(course.opened_folder(Path.cwd())))
     except course.StartError as error:
         raise click.ClickException(str(error)) from None
+
+
+# ---------------------------------------------------------------- lesson serve, lesson rules
+
+lesson.add_command(cli_sim.serve)
+lesson.add_command(cli_sim.rules)
 
 
 # ---------------------------------------------------------------- the entry

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from lessonlib.cli import DEFAULT_MODELS, PROVIDERS, WIRE_NAMES, lesson
 from lessonlib.curl import KEY, for_powershell, for_shell
 from lessonlib.example_tools import calculator, clock
-from lessonlib.explain import explain, read
+from lessonlib.explain import explain
 from lessonlib.explain.render import harmless
 from lessonlib.types import Message, Request
 from lessonlib.wire import WIRES
@@ -30,9 +30,17 @@ from tests.servers import Handler, Peer, Server
 from tests.test_explain import ANSWER, HOSTILE, block, start
 
 ROOT = Path(__file__).parent.parent
-TAPES = ROOT / "lessonlib" / "data" / "tapes"
+TESTDATA = ROOT / "testdata"
 KEY_VALUE = "sk-inv-SECRET-1234567890"
 posix = pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell, terminal or signal")
+
+
+@pytest.fixture(autouse=True)
+def a_home_of_its_own(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulated prompt cache outlives a command; it must not outlive a test."""
+    home = tmp_path_factory.mktemp("home")
+    for variable in ("XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.setenv(variable, str(home))
 
 
 def run(*words: str, stdin: bytes | None = None) -> Result:
@@ -151,9 +159,9 @@ def test_wire_and_status_can_be_said(good: str) -> None:
 
 
 def test_a_folder_of_tapes_gives_a_line_per_body() -> None:
-    result = run("explain", "--json", str(TAPES / "openai-chat"))
+    result = run("explain", "--json", str(TESTDATA / "openai-chat" / "tool_call"))
     lines = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [Path(line["file"]).name for line in lines] == ["response.json", "stream.sse"] * 3
+    assert [Path(line["file"]).name for line in lines] == ["response.json", "stream.sse"]
 
 
 def test_problems_are_added_to_the_line_only_if_asked_for(cut: str) -> None:
@@ -229,11 +237,11 @@ def terminal(columns: int, *words: str) -> list[str]:
 @pytest.mark.parametrize("columns", [60, 80, 120])
 @pytest.mark.parametrize("wire", WIRE_NAMES)
 def test_on_a_terminal_every_line_fits(wire: str, columns: int) -> None:
-    lines = terminal(columns, "explain", str(TAPES / wire / "tools" / "001" / "stream.sse"))
+    lines = terminal(columns, "explain", str(TESTDATA / wire / "tool_call" / "stream.sse"))
     assert max(len(line.rstrip()) for line in lines[1:]) <= columns  # the first is the path, which must stay copyable
     text = " ".join(" ".join(lines).split())
     assert "complete: stop is tool_use" in text
-    assert "calculator" in text
+    assert "get_weather" in text
 
 
 @posix
@@ -250,27 +258,29 @@ def test_on_a_terminal_nothing_in_a_capture_acts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stream", ["--stream", "--no-stream"])
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_without_live_a_stored_answer_comes_and_it_says_so(provider: str, stream: str) -> None:
+def test_without_live_the_simulator_answers_and_it_says_so(provider: str, stream: str) -> None:
     result = run("chat", "-p", provider, stream, "What is a token?")
     assert result.exit_code == 0
-    assert result.stdout.startswith("This is a stored answer: no model has read your question.")
-    assert result.stdout.endswith("add --live.\n")
+    assert "What is a token?" in result.stdout
     notice, figures = result.stderr.splitlines()
-    assert notice.startswith("offline: a stored answer")
+    assert notice.startswith("offline: the simulator answers")
     assert re.fullmatch(r"stop end \(\w+\), input \d+, cached (\d+|not reported), output \d+, reasoning \d+", figures)
 
 
 @pytest.mark.parametrize("stream", ["--stream", "--no-stream"])
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_tools_really_run(provider: str, stream: str) -> None:
-    result = run("chat", "-p", provider, stream, "--tools", "What is (17 + 4) * 2, and what time is it?")
-    _, first, second, figures = result.stderr.splitlines()
-    assert first == 'tool calculator({"expression":"(17 + 4) * 2"}) -> 42'.replace(
-        '":"', '": "' if '": "' in first else '":"'
-    )
-    assert re.fullmatch(r'tool clock\(\{"timezone": ?"UTC"\}\) -> \w+day, \d{4}-\d\d-\d\d \d\d:\d\d \(UTC\+0000\)', second)
-    assert figures.endswith(", 2 requests")
-    assert result.stdout.startswith("The calculator says 42")
+@pytest.mark.parametrize("prompt", ["现在几点？再算一下 17*23", "What time is it? Also compute 17*23"])
+def test_tools_really_run_and_the_second_run_is_cached(provider: str, stream: str, prompt: str) -> None:
+    results = [run("chat", "-p", provider, stream, "--tools", prompt) for _ in range(2)]
+    for result in results:
+        assert result.exit_code == 0
+        _, *calls, figures = result.stderr.splitlines()
+        assert any(call.startswith("tool calculator(") and call.endswith("-> 391") for call in calls)
+        assert any(call.startswith("tool clock(") and "UTC" in call for call in calls)
+        assert figures.endswith(", 2 requests")
+        assert "391" in result.stdout
+    cached = [int(re.search(r"cached (\d+)", result.stderr)[1]) for result in results]  # type: ignore[index]
+    assert 0 < cached[0] < cached[1]
 
 
 def test_offline_needs_no_key_and_no_network() -> None:
@@ -278,16 +288,53 @@ def test_offline_needs_no_key_and_no_network() -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("tape", sorted(TAPES.glob("*/**/stream.sse")), ids=lambda path: "/".join(path.parts[-4:-1]))
-def test_each_stored_stream_is_whole_and_equals_the_whole_answer(tape: Path) -> None:
-    whole, streamed = (explain(capture) for capture in read(tape.parent))
-    assert streamed.findings == []
-    assert {**whole.line(), "file": ""} == {**streamed.line(), "file": ""}
-
-
-def test_every_wire_format_has_a_default_model_and_stored_answers() -> None:
+def test_every_wire_format_has_a_default_model() -> None:
     assert list(DEFAULT_MODELS) == list(PROVIDERS.values()) == list(WIRE_NAMES)
-    assert sorted(WIRE_NAMES) == sorted(WIRES) == sorted(path.name for path in TAPES.iterdir())
+    assert sorted(WIRE_NAMES) == sorted(WIRES)
+
+
+# ---------------------------------------------------------------- lesson serve, lesson rules
+
+
+def test_rules_names_each_rule_with_its_source() -> None:
+    from lessonlib.sim import all_rules
+
+    result = run("rules")
+    assert result.exit_code == 0
+    assert [rule.name for rule in all_rules() if f"{rule.name}\n" not in result.stdout] == []
+    one = [json.loads(line) for line in run("rules", "--wire", "anthropic-messages", "--json").stdout.splitlines()]
+    assert {row["wires"] for row in one} == {"anthropic-messages"}
+    assert {"rule", "wires", "says", "source"} == set(one[0])
+
+
+def test_rules_lists_cues_and_faults() -> None:
+    assert "in parallel" in run("rules", "--cues").stdout
+    assert "cut_events" in run("rules", "--faults").stdout
+    assert run("rules", "--wire", "no-such").exit_code == 2
+
+
+def test_serve_says_where_it_is_answers_and_ends_with_ctrl_c() -> None:
+    import signal
+
+    import httpx
+
+    command = [sys.executable, "-m", "lessonlib", "serve", "--port", "0", "--fault", "status=529@1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8") as server:
+        assert server.stdout is not None
+        url = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())
+        assert url is not None
+        statuses = [httpx.post(f"{url[0]}/v1/messages", json={}).status_code for _ in range(2)]
+        server.send_signal(signal.SIGINT)
+        rest, errors = server.communicate(timeout=20)
+    assert statuses == [529, 401]
+    assert "OpenAI(base_url=" in rest
+    assert (errors, server.returncode) == ("", 0)
+
+
+def test_serve_refuses_a_fault_that_is_none() -> None:
+    result = run("serve", "--fault", "explode")
+    assert result.exit_code == 2
+    assert "the kinds are" in result.stderr
 
 
 # ---------------------------------------------------------------- lesson chat, live

@@ -126,9 +126,10 @@ def config(sim: Simulator, port: int) -> uvicorn.Config:
     )
 
 
-def serve(sim: Simulator, port: int = 8080) -> None:
-    """Serve until interrupted."""
-    uvicorn.Server(config(sim, port)).run()
+def wait_for_interrupt() -> None:
+    """Sleeps until Ctrl-C."""
+    with contextlib.suppress(KeyboardInterrupt):
+        threading.Event().wait()
 
 
 @contextlib.contextmanager

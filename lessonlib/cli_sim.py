@@ -1,0 +1,108 @@
+"""The `lesson` commands of the simulator: `serve` it on this machine, and list the `rules` that it keeps.
+
+cli.py registers them. What this file does not do: no logic of its own (lessonlib/sim), and no answers of the real services.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+
+import click
+
+WIRES_ON_THE_PORT = (
+    ("OpenAI (Responses, Chat Completions)", "{url}/v1", 'OpenAI(base_url="{url}/v1", api_key="any")'),
+    ("Anthropic (Messages)", "{url}", 'Anthropic(base_url="{url}", api_key="any")'),
+    ("Google (Interactions, generateContent)", "{url}", 'genai.Client(api_key="any", http_options={{"base_url": "{url}"}})'),
+)
+"""Whose packages, their base URL, and how each is pointed at the server."""
+
+
+@click.command()
+@click.option(
+    "--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="Where to listen; 0: a free one."
+)
+@click.option("--fault", "faults", multiple=True, metavar="FAULT", help="A fault to have, such as status=529@1; repeatable.")
+def serve(port: int, faults: tuple[str, ...]) -> None:
+    """Serve the simulator on this machine, for any client or SDK.
+
+    All wire formats answer on one port of 127.0.0.1, with any key. `lesson rules --faults` lists the faults.
+
+    \b
+    Examples:
+      lesson serve --port 8080
+      lesson serve --fault status=529@1 --fault cut_events=5@2
+    """
+    from lessonlib.sim import Simulator
+    from lessonlib.sim.faults import parse
+
+    try:
+        found = [parse(text) for text in faults]
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    try:
+        from lessonlib.sim import server
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f'{error.name} is missing: pip install "lessonlib[serve]"') from None
+    try:
+        with server.running(Simulator(faults=found), port) as url:
+            _introduce(url, faults)
+            server.wait_for_interrupt()
+    except RuntimeError as error:
+        raise click.ClickException(f"{error} (port {port})") from None
+
+
+def _introduce(url: str, faults: Iterable[str]) -> None:
+    click.echo(f"The simulator listens on {url} (Ctrl-C ends it). No model answers, and nothing leaves this machine.")
+    for who, base, code in WIRES_ON_THE_PORT:
+        click.echo(f"\n{who}\n  base URL  {base.format(url=url)}\n  in Python {code.format(url=url)}")
+    for fault in faults:
+        click.echo(f"\nfault: {fault}")
+    sys.stdout.flush()
+
+
+@click.command()
+@click.option("--wire", metavar="NAME", help="Only the rules of one wire format, such as anthropic-messages.")
+@click.option("--cues", is_flag=True, help="The words in a prompt that make the model do something particular.")
+@click.option("--faults", is_flag=True, help="The faults that the simulator can be told to have.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+def rules(wire: str | None, cues: bool, faults: bool, as_json: bool) -> None:
+    """List the rules that the simulator keeps, with their sources.
+
+    A request that breaks one of them gets the error that the real service gives.
+    """
+    from lessonlib.wire import WIRES
+
+    if wire is not None and wire not in WIRES:
+        raise click.UsageError(f"no wire format {wire!r}; there are {', '.join(WIRES)}")
+    if faults:
+        from lessonlib.sim import faults as module
+
+        click.echo((module.__doc__ or "").strip())
+        return
+    rows = _cue_rows() if cues else _rule_rows(wire)
+    for row in rows:
+        click.echo(json.dumps(row, ensure_ascii=False) if as_json else _block(row))
+
+
+def _rule_rows(wire: str | None) -> list[dict[str, str]]:
+    from lessonlib.sim import all_rules
+
+    return [
+        {"rule": rule.name, "wires": ", ".join(rule.wires), "says": rule.sentence, "source": rule.source}
+        for rule in all_rules()
+        if wire is None or wire in rule.wires
+    ]
+
+
+def _cue_rows() -> list[dict[str, str]]:
+    from lessonlib.sim import CUES
+
+    return [{"cue": cue.name, "words": ", ".join(cue.words), "what it does": cue.what} for cue in CUES]
+
+
+def _block(row: dict[str, str]) -> str:
+    """A row as a paragraph: its name, and the rest below it. Readable at any width, and greppable."""
+    (_, name), *rest = row.items()
+    return "\n".join([name, *(f"  {key}: {value}" for key, value in rest)])
