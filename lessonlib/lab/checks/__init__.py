@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lessonlib.lab.checks.function_schema import check as schema
     from lessonlib.lab.checks.json_repair import check as repair_json
     from lessonlib.lab.checks.loop import check as tool_loop
+    from lessonlib.lab.checks.moved_history import check as history
     from lessonlib.lab.checks.request_count import check as count
     from lessonlib.lab.checks.retry_policy import check as retry
     from lessonlib.lab.checks.round_trips import check as trips
@@ -38,6 +39,7 @@ HOMES = {
     "count": "request_count",
     "limiter": "two_buckets",
     "fallback": "fallback_chain",
+    "history": "moved_history",
 }
 """The checks that there are, in the order of the lessons, and the module of each."""
 
@@ -54,6 +56,7 @@ __all__ = [
     "decoder",
     "fallback",
     "get",
+    "history",
     "limiter",
     "order",
     "repair_json",

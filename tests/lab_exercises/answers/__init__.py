@@ -16,7 +16,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-NAMES = ("sse", "usage", "trips", "decoder", "retry", "tool_loop", "repair_json", "schema", "count", "limiter", "fallback")
+NAMES = (
+    "sse",
+    "usage",
+    "trips",
+    "decoder",
+    "retry",
+    "tool_loop",
+    "repair_json",
+    "schema",
+    "count",
+    "limiter",
+    "fallback",
+    "history",
+)
 
 
 @dataclass(frozen=True)
@@ -51,10 +64,20 @@ def _itself(answer: Any) -> Any:
     return answer
 
 
-def mutant(base: Any, old: str, new: str, belief: str = "") -> Any:
-    """`base` with one text of its source replaced, which must occur exactly once."""
-    source = inspect.getsource(base)
-    assert source.count(old) == 1, f"{source.count(old)} times: {old!r}"
-    names = dict(vars(sys.modules[base.__module__]))
-    exec(compile(source.replace(old, new), f"<mutant of {base.__name__}>", "exec"), names)
+def mutant(base: Any, old: str, new: str, belief: str = "", of: str = "", also: dict[str, str] | None = None) -> Any:
+    """`base` in a copy of its module, in which one text of its source is replaced; it must occur exactly once. of: the
+    function of that module that changes instead of base itself. also: a second change of the same kind."""
+    module = sys.modules[base.__module__]
+    source = inspect.getsource(module).partition("ANSWERS = ")[0]
+    for change in ({"old": old, "new": new, "of": of}, also or {}):
+        if change:
+            source = _replaced(source, module, base, **change)
+    names: dict[str, Any] = {"__name__": base.__module__}
+    exec(compile(source, f"<mutant of {base.__name__}>", "exec", dont_inherit=True), names)
     return names[base.__name__]
+
+
+def _replaced(source: str, module: Any, base: Any, old: str, new: str, of: str = "") -> str:
+    before = inspect.getsource(getattr(module, of) if of else base)
+    assert before.count(old) == 1, f"{before.count(old)} times: {old!r}"
+    return source.replace(before, before.replace(old, new))
