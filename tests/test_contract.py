@@ -6,7 +6,10 @@ A sixth format is tested by its files alone. What only one format knows stands i
 from __future__ import annotations
 
 import json
+import random
 import re
+from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lessonlib.errors import LessonError
+from lessonlib.sse import ServerSentEvent
 from lessonlib.types import (
     JSON,
     ArgumentsDelta,
@@ -50,6 +54,7 @@ from tests.contract import (
     map_data,
     read_stream,
     read_whole,
+    sse_events,
     successful_cuts,
     unmet,
     with_unknown_events,
@@ -403,3 +408,60 @@ def test_the_words_of_a_request_are_in_the_body(wire_name: str) -> None:
 def test_a_lone_surrogate_can_be_sent_and_read_back(wire_name: str) -> None:
     sent = wire_for(wire_name).encode(Request(messages="half an emoji: \ud83d")).content
     assert "half an emoji: \ud83d" in [text for _, text in leaves(read_json(sent))]
+
+
+# ---------------------------------------------------------------- fields of the wrong type
+
+WRONG: tuple[Any, ...] = (None, 0, 1.5, True, "", "x", "\ud83d", [], [None], ["x"], [{}], {}, {"a": 1}, {"type": None})
+
+
+def mutants(data: bytes, count: int, seed: str) -> Iterator[list[ServerSentEvent]]:
+    """The events of a stream, each time with one field of one event lost or of a type that no one expects there."""
+    events, chance = sse_events(data), random.Random(seed)
+    for _ in range(count):
+        number = chance.randrange(len(events))
+        try:
+            payload = deepcopy(read_json(events[number].data))
+        except ValueError:
+            continue
+        holder, key = chance.choice(list(places(payload)))
+        if chance.random() < 0.2:
+            del holder[key]
+        else:
+            holder[key] = chance.choice(WRONG)
+        broken = ServerSentEvent(events[number].event, json.dumps(payload).encode())
+        yield [*events[:number], broken, *events[number + 1 :]]
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Every (object or list, key) inside a JSON value."""
+    for key, item in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield value, key
+        yield from places(item)
+
+
+def shown(events: list[Event]) -> list[Any]:
+    return [event.text for event in events if isinstance(event, (TextDelta, ReasoningDelta, ArgumentsDelta))]
+
+
+@streams
+def test_a_field_of_the_wrong_type_never_gives_anything_but_an_error_of_ours_or_an_answer(case: Case) -> None:
+    """No foreign exception, nothing but text in a piece of text, and an answer that can be stored and sent back."""
+    for events in mutants(case.stream, 25, str(case)):
+        decoder, seen = case.wire().decoder(), []
+        try:
+            for sse in events:
+                seen += decoder.feed(sse)
+            seen += decoder.close()
+        except LessonError:
+            pass
+        else:
+            message = decoder.result().message
+            assert load_history(dump_history([message])) == [message]
+            results = [ToolResult(call_id=call.call_id, content="x") for call in message.tool_calls if call.args is not None]
+            asked = [Message.user("q"), message, Message.user(*(results or ["go on"]))]
+            try:
+                assert case.wire().encode(Request(messages=asked, model="m")).content
+            except LessonError:
+                assert any(call.args is None for call in message.tool_calls)
+        assert all(isinstance(text, str) for text in shown(seen))

@@ -64,6 +64,7 @@ from lessonlib.wire.base import (
     error_object,
     first_env,
     function_call,
+    no_text,
     parse_args,
     retryable_status,
     word,
@@ -216,7 +217,9 @@ class AnthropicMessages(WireFormat):
         kind = as_text(message.get("type"))
         if kind == "message" and "content" in message:
             return 2
-        if kind == "error" and "error" in message:  # the body of an HTTP error, or the event of a broken stream
+        if kind == "error":  # the body of an HTTP error, or the event of a broken stream
+            if "error" not in message:
+                return 0
             # the Responses API has an event of the same two levels, with these fields
             return 2 if "request_id" in message or not {"code", "param"} & as_dict(message["error"]).keys() else 1
         if kind == "ping":
@@ -729,6 +732,8 @@ class MessagesDecoder(StreamDecoder):
         text = delta[name]
         if not text:
             return NOTHING
+        if not isinstance(text, str):
+            raise no_text(text)
         block.pieces.append(text)
         return self._show(block, text)
 

@@ -45,7 +45,7 @@ def read_json(data: bytes | str, *, constants: bool = True) -> Any:
     Infinity, which JSON does not have but some services write, are taken."""
     try:
         return from_json(data, cache_strings="keys", allow_inf_nan=constants)
-    except ValueError:
+    except (ValueError, TypeError):  # TypeError: a `str` with a lone surrogate
         text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
         try:
             return json.loads(text, parse_constant=None if constants else _no_constant)
@@ -116,6 +116,11 @@ def as_list(value: Any) -> list[Any]:
 def as_text(value: Any) -> str:
     """`value` if it is a string, else ""."""
     return value if isinstance(value, str) else ""
+
+
+def no_text(value: Any) -> ProtocolError:
+    """The error for a piece of text that is none: shown as it came, it would break whoever joins or prints the pieces."""
+    return ProtocolError(f"a piece of text has the wrong type, {type(value).__name__}: {_excerpt(repr(value))}")
 
 
 def as_count(value: Any) -> int | None:
@@ -595,6 +600,7 @@ __all__ = [
     "is_secret_header",
     "merge_extra",
     "method_name",
+    "no_text",
     "parse_args",
     "read_json",
     "retry_after",

@@ -34,7 +34,7 @@ from lessonlib import capabilities
 from lessonlib.errors import IncompleteStream, InvalidRequest, ProtocolError
 from lessonlib.history import arrange, result_pieces
 from lessonlib.schema import GEMINI_JSON, adapt
-from lessonlib.sse import ServerSentEvent
+from lessonlib.sse import DONE, ServerSentEvent
 from lessonlib.types import (
     JSON,
     ArgumentsDelta,
@@ -73,6 +73,7 @@ from lessonlib.wire.base import (
     cut_call,
     error_object,
     function_call,
+    no_text,
     word,
 )  # fmt: skip
 
@@ -651,7 +652,7 @@ class GenerateContentDecoder(StreamDecoder):
 
     def close(self, stray: bytes = b"") -> Sequence[Event]:
         if self.state == "ENDING" and self._stray_error(stray) is None:
-            return self._end()
+            return self.feed(ServerSentEvent("message", DONE))
         return super().close(stray)
 
     def on_done_marker(self) -> Sequence[Event]:
@@ -699,6 +700,8 @@ class GenerateContentDecoder(StreamDecoder):
             if text is None or len(part) != 1 + thought:
                 self._add_part(part, events)
             elif text:
+                if not isinstance(text, str):
+                    raise no_text(text)
                 thought = bool(thought and part["thought"])
                 slot = self._text
                 if slot is None or self._is_thought != thought:
@@ -836,8 +839,8 @@ class PartialCall:
         siblings = {key: value for key, value in part.items() if key not in ("functionCall", "function_call")}
         self.raw = {**self.raw, "functionCall": {**self.raw.get("functionCall", {}), **sent}, **siblings}
         for piece in get(call, "partialArgs") or NONE:
-            path, text = get(piece, "jsonPath"), get(piece, "stringValue")
-            if text is not None:
+            path, text = as_text(get(piece, "jsonPath")), get(piece, "stringValue")
+            if isinstance(text, str):
                 self.values.setdefault(path, []).append(text)
             for key in VALUES:
                 if key in piece:

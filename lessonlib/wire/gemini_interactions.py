@@ -70,6 +70,7 @@ from lessonlib.wire.base import (
     cut_call,
     error_object,
     function_call,
+    no_text,
     parse_args,
     word,
 )  # fmt: skip
@@ -871,8 +872,12 @@ class InteractionsDecoder(StreamDecoder):
         kind = delta["type"]
         if kind == "text" and slot.mode == "output":  # nearly every event
             text = delta["text"]
+            if not text:
+                return NOTHING
+            if not isinstance(text, str):
+                raise no_text(text)
             slot.pieces.append(text)
-            return (TextDelta(slot.number, text),) if text else NOTHING
+            return (TextDelta(slot.number, text),)
         handler: Handler = self._DELTAS.get(kind, InteractionsDecoder._other)
         return handler(self, slot, delta)
 

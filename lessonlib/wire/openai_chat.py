@@ -32,7 +32,7 @@ from lessonlib import capabilities
 from lessonlib.errors import IncompleteStream, InvalidRequest, ProtocolError
 from lessonlib.history import arrange, result_pieces
 from lessonlib.schema import OPENAI_STRICT, adapt
-from lessonlib.sse import ServerSentEvent
+from lessonlib.sse import DONE, ServerSentEvent
 from lessonlib.types import (
     JSON,
     ArgumentsDelta,
@@ -71,6 +71,7 @@ from lessonlib.wire.base import (
     error_object,
     first_env,
     function_call,
+    no_text,
     retryable_status,
     word,
 )  # fmt: skip
@@ -1049,6 +1050,8 @@ class MessageFold:
 
     def _add_rare(self, key: str, value: Any, events: list[Event], response_id: str) -> None:
         if key == "refusal":
+            if not isinstance(value, str):
+                raise no_text(value)
             self._refusal.append(value)
             events.append(TextDelta(REFUSAL_INDEX, value))
         elif key == "reasoning_details":
@@ -1137,6 +1140,7 @@ class MessageFold:
         if name:
             self._function.set_name(name)
         if arguments:
+            arguments = arguments if isinstance(arguments, str) else compact(arguments)
             self._function.pieces.append(arguments)
             events.append(ArgumentsDelta(self._function.index, made_up_id(response_id, 0), arguments))
 
@@ -1308,7 +1312,7 @@ class ChatDecoder(StreamDecoder):
     def close(self, stray: bytes = b"") -> Sequence[Event]:
         answer = self._answer()
         if self.state in ("OPEN", "ENDING") and answer is not None and answer.finish is not None:
-            return self._end(answer)
+            return self.feed(ServerSentEvent("message", DONE))
         return super().close(stray)
 
     def on_done_marker(self) -> Sequence[Event]:
@@ -1338,6 +1342,8 @@ class ChatDecoder(StreamDecoder):
             number = choice.get("index") or 0
             message = self._messages.get(number)
             if message is None:
+                if not isinstance(number, int):
+                    raise ProtocolError(f"the index of a choice is a {type(number).__name__}")
                 message = self._messages[number] = MessageFold(number)
             delta = choice.get("delta")
             if delta is None and message.is_empty:

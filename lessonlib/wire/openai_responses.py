@@ -66,6 +66,7 @@ from lessonlib.wire.base import (
     error_object,
     first_env,
     function_call,
+    no_text,
     read_json,
     retry_after,
     retryable_status,
@@ -647,7 +648,7 @@ _RESULTS: Mapping[str, Callable[[ToolResult, JSON], JSON]] = {
 
 def _replayed(raw: JSON) -> JSON:
     """An item as input takes it back: without `status` where it is refused, and without output-only fields and nulls."""
-    dropped = "status" if raw.get("type") in FREE_OF_STATUS else None
+    dropped = "status" if as_text(raw.get("type")) in FREE_OF_STATUS else None
     return {key: value for key, value in as_dict(_without_output_fields(raw)).items() if key != dropped}
 
 
@@ -669,7 +670,7 @@ def _without_lost_reasoning(items: Iterable[JSON]) -> list[JSON]:
     kept: list[JSON] = []
     lost = False
     for item in items:
-        kind = item.get("type")
+        kind = as_text(item.get("type"))
         if kind == "reasoning":
             lost = not (item.get("encrypted_content") or item.get("content"))
             kept += [] if lost else [item]
@@ -783,7 +784,9 @@ def _refuses(item: JSON) -> bool:
 def settle(items: Sequence[JSON], parts: Sequence[Part], status: str | None) -> list[Part]:
     """What only the whole answer tells about its calls: one whose result stands beside it was run by the server, and in an
     answer that did not complete only a call that says itself to be complete may be run."""
-    answered = {item.get("call_id") or item.get("id") for item in items if as_text(item.get("type")).endswith("_output")}
+    answered = {
+        word(item.get("call_id")) or word(item.get("id")) for item in items if as_text(item.get("type")).endswith("_output")
+    }
     finished = status in ("completed", None)
     settled: list[Part] = []
     for item, part in zip(items, parts, strict=True):
@@ -1106,6 +1109,8 @@ class ResponsesDecoder(StreamDecoder):
         text = payload["delta"]
         if not text or item.part is not None:
             return NOTHING
+        if not isinstance(text, str):
+            raise no_text(text)
         key = ("content", payload.get("content_index") or 0)
         pieces = item.pieces.get(key)
         if pieces is None:
@@ -1134,6 +1139,8 @@ class ResponsesDecoder(StreamDecoder):
         text = payload["delta"]
         if not text or item.part is not None:
             return NOTHING
+        if not isinstance(text, str):
+            raise no_text(text)
         key = (name, number)
         pieces = item.pieces.get(key)
         if pieces is None:

@@ -841,3 +841,15 @@ def test_error_bodies_that_are_not_of_this_api_still_make_an_error(status: int, 
 ])  # fmt: skip
 def test_captures_of_this_format_are_told_from_others(payload: Any, sure: int) -> None:
     assert GeminiGenerateContent.recognises(payload) == sure
+
+
+def test_a_piece_of_an_argument_without_its_path_gives_a_call_that_cannot_be_run() -> None:
+    piece = {"functionCall": {"name": "f", "partialArgs": [{"stringValue": "Oslo"}]}}
+    _, response = stream(chunk(piece, finish="STOP"))
+    [call] = response.tool_calls
+    assert (call.args, "not a path" in (call.args_error or "")) == (None, True)
+
+
+def test_a_text_that_is_no_text_is_a_protocol_error_also_at_the_end() -> None:
+    with pytest.raises(ProtocolError, match="a piece of text has the wrong type, dict"):
+        stream(chunk({"text": {"a": 1}}, finish="STOP"))

@@ -1548,3 +1548,14 @@ def test_requests_of_the_fixtures_carry_no_key(case: Path) -> None:
 )
 def test_how_sure_it_is(payload: Any, sure: int) -> None:
     assert OpenAIChat.recognises(payload) == sure
+
+
+def test_the_index_of_a_choice_is_a_number_or_the_stream_is_broken() -> None:
+    with pytest.raises(ProtocolError, match="index of a choice is a str"):
+        stream(chunk({"content": "a"}), {"choices": [{"index": "1", "delta": {"content": "b"}}]}, chunk({}, "stop"))
+
+
+def test_arguments_as_an_object_in_the_old_function_call_are_shown_as_text() -> None:
+    events, response = stream(chunk({"function_call": {"name": "f", "arguments": {"a": 1}}}), chunk({}, "function_call"))
+    assert [event.text for event in events if isinstance(event, ArgumentsDelta)] == ['{"a":1}']
+    assert [call.args for call in response.tool_calls] == [{"a": 1}]

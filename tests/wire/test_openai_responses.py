@@ -1638,3 +1638,10 @@ def test_two_hundred_items_take_no_more_than_their_share() -> None:
 )
 def test_captures_are_recognised(payload: Any, sure: int) -> None:
     assert OpenAIResponses.recognises(payload) == sure
+
+
+def test_an_item_whose_type_is_no_text_is_kept_and_sent_back_as_it_came() -> None:
+    odd = {"type": ["later"], "id": {"a": 1}, "call_id": [], "data": 1}
+    response = wire().decode({"id": "r", "status": "completed", "output": [odd]})
+    body = wire().encode(Request(messages=[Message.user("q"), response.message, Message.user("go on")])).body
+    assert odd in body["input"]
