@@ -432,6 +432,8 @@ def test_usage_that_nobody_reported_is_none() -> None:
         message_start(usage=None), *text(0, "Hi"), {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, STOPPED
     )
     assert collect(body).usage is None
+    for nothing in (None, {}, [], "none"):
+        assert wire().decode({"type": "message", "content": [], "usage": nothing}).usage is None
 
 
 def test_blocks_are_ordered_by_index_even_with_gaps() -> None:
@@ -564,6 +566,7 @@ def test_an_error_event_ends_the_stream_with_what_had_arrived() -> None:
         (b'event: error\ndata: {"type":"error","error":{"type":"timeout_error","message":"m"}}\n\n', True),
         (b'event: error\ndata: {"type":"error","error":{"type":"invalid_request_error","message":"m"}}\n\n', False),
         (b'event: error\ndata: {"error":{"type":"invalid_request_error","message":"m"}}\n\n', False),
+        (b'data: {"error":{"type":"api_error","code":"enforced_spend_limit_reached","message":"m"}}\n\n', False),
         (b'data: {"error":{"message":"m"}}\n\n', True),
         (b'data: {"error":"m"}\n\n', True),
         (b"event: error\ndata: m\n\n", True),
@@ -717,6 +720,27 @@ def test_calls_of_a_stream_that_broke_off_cannot_be_mistaken_for_whole_ones() ->
     assert error.partial.tool_calls[0].raw_args == '{"gate": 4}'
 
 
+@pytest.mark.parametrize(
+    ("events", "part"),
+    [
+        (text(0, "Hal", "f")[:-1], Text(text="Half", wire="anthropic-messages")),
+        (
+            [block_start(0, type="thinking", thinking="H"), delta(0, type="thinking_delta", thinking="m")],
+            Reasoning(text="Hm", wire="anthropic-messages"),
+        ),
+        (call(0, '{"q": 1}', kind="server_tool_use")[:-1], Opaque(kind="server_tool_use", wire="anthropic-messages")),
+        ([block_start(0, payload=1)], Opaque(kind="unknown", wire="anthropic-messages")),
+    ],
+)
+def test_what_had_arrived_of_a_block_that_never_stopped(events: list[Any], part: Part) -> None:
+    """It is shown, and only its text is ever sent again: a thinking block without its signature would be refused."""
+    partial = failure(stream(message_start(), *events)).partial
+    assert partial is not None
+    assert partial.message.parts == [part]
+    listed = sent(Message.user("?"), partial.message, Message.user("Go on."))
+    assert [message["role"] for message in listed] == (["user", "assistant", "user"] if isinstance(part, Text) else ["user"])
+
+
 def test_a_server_tool_whose_input_is_no_object_is_kept_for_the_record_and_not_sent_back() -> None:
     response = collect(stream(message_start(), *call(0, '{"q": ', kind="server_tool_use"), *text(1, "a"), *end()))
     assert response.message.parts[0] == Opaque(kind="server_tool_use", wire="anthropic-messages")
@@ -746,7 +770,9 @@ def test_a_200_that_is_an_error_is_raised_as_one() -> None:
         wire().decode({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}})
     with pytest.raises(APIError, match="busy"):
         wire().decode({"error": {"message": "busy"}})
-    assert wire().decode({"error": None, "type": "message", "content": [{"type": "text", "text": "a"}]}).text == "a"
+    content = [{"type": "text", "text": "a"}]
+    assert wire().decode({"error": None, "type": "message", "content": content}).text == "a"
+    assert wire().decode({"error": {"message": "was busy"}, "type": "message", "content": content}).text == "a"
 
 
 @pytest.mark.parametrize("payload", [None, [], "text", {}, {"content": "text"}, {"choices": []}])
@@ -788,6 +814,9 @@ def test_usage_counts_cached_and_written_tokens_as_input(raw: dict[str, Any], co
         ({"type": "message", "content": []}, 2),
         ({"type": "message_start", "message": {}}, 2),
         ({"type": "content_block_delta"}, 2),
+        ({"type": "message"}, 0),
+        ({"type": "text", "content": []}, 0),
+        ({"type": "error", "code": "server_error", "message": "m", "sequence_number": 3}, 0),  # of the Responses API
         ({"type": "error", "error": {}, "request_id": "req_1"}, 2),
         ({"type": "error", "error": {"type": "api_error"}}, 2),
         ({"type": "error", "error": {"type": "server_error", "code": None, "message": "m"}}, 1),  # of the Responses API
@@ -1157,6 +1186,8 @@ def test_foreign_parts_are_rebuilt_and_what_is_signed_for_others_stays_behind() 
 def test_parts_that_stand_inside_another_wires_item_are_rebuilt_too() -> None:
     inside = Text(text="second", wire="gemini-interactions", inside=True)
     assert [block["text"] for block in blocks("first", inside)] == ["first", "second"]
+    ours = Text(text="second", wire="anthropic-messages", inside=True)  # stands in the raw block before it
+    assert [block["text"] for block in blocks("first", ours)] == ["first"]
 
 
 def test_thinking_in_all_forms_goes_back_byte_for_byte_and_in_order() -> None:
@@ -1230,6 +1261,8 @@ def test_what_another_service_signed_is_not_sent_to_this_one() -> None:
     ]
     back = theirs.encode(Request(messages=history)).body["messages"][1]["content"]
     assert back == content
+    mixed = Message(role="assistant", parts=[Text(text="Mine."), *message.parts])
+    assert [block["type"] for block in sent(history[0], mixed, history[2])[1]["content"]] == ["text", "text", "tool_use"]
     ours = own(*content[:2])
     assert (
         theirs.encode(Request(messages=[Message.user("?"), ours, Message.user("!")])).body["messages"][1]["content"]
@@ -1299,6 +1332,7 @@ def test_what_the_declined_model_began_does_not_go_back() -> None:
         {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}},
         {"type": "server_tool_use", "id": "srvtoolu_2", "name": "web_search", "input": {}},
     ]
+    gone.append({"type": "server_tool_use", "id": "srvtoolu_3", "name": "web_search", "input": '{"cut'})
     message = own(gone[0], *kept[:3], *gone[1:], *kept[3:], stop="tool_use")
     assert [each.call_id for each in message.tool_calls] == ["toolu_2"]
     listed = sent(Message.user("?"), message, Message.user(ToolResult(call_id="toolu_2", content="ok")))
