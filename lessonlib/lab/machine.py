@@ -110,7 +110,8 @@ class Diagram:
             f"{edge.before} on {' or '.join(edge.events)}" for edge in self.edges() if edge.after == "DONE" != edge.before
         ]
         now = f" The current state is {self.current}." if self.current else ""
-        return f"{self.wire}: DONE is reached from {', or from '.join(good)}; all other ways out end in FAILED.{now}"
+        ways = ", or from ".join(good)
+        return f"{self.wire}: DONE is reached from {ways}; every other end of the stream leads to FAILED.{now}"
 
     def __repr__(self) -> str:
         return repr(self.as_table())

@@ -74,7 +74,7 @@ class Table:
         yield from (plain(note) for note in self.notes)
 
     def _repr_html_(self) -> str:
-        head = "".join(element("th", html(cell), scope="col") for cell in self.header)
+        head = "".join(element("th", html(cell), scope="col", style="text-align:left") for cell in self.header)
         body = "".join(element("tr", self._row(number, row)) for number, row in enumerate(self.rows))
         caption = element("caption", html(self.title), style="text-align:left") if self.title else ""
         notes = "".join(element("p", element("small", html(note))) for note in self.notes)

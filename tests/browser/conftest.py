@@ -90,8 +90,10 @@ def lab(folder: Path, theme: str, tmp_path_factory: pytest.TempPathFactory) -> I
     chosen = {"theme": "JupyterLab Dark" if theme == "dark" else "JupyterLab Light"}
     (settings / "themes.jupyterlab-settings").write_text(json.dumps(chosen), encoding="utf-8")
     port = free_port()
-    options = [f"--port={port}", "--no-browser", f"--IdentityProvider.token={TOKEN}", "--ServerApp.port_retries=0",
-               *(["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else [])]  # fmt: skip
+    options = [f"--port={port}", f"--IdentityProvider.token={TOKEN}", "--ServerApp.port_retries=0", "--no-browser",
+               "--expose-app-in-browser"]  # fmt: skip
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        options.append("--allow-root")
     places = {"JUPYTER_CONFIG_DIR": "", "JUPYTERLAB_SETTINGS_DIR": "lab/user-settings", "JUPYTER_DATA_DIR": "data",
               "IPYTHONDIR": "ipython"}  # fmt: skip
     env = {**lab_environment(), **{name: str(config / place) for name, place in places.items()}}

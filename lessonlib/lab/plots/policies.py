@@ -52,7 +52,7 @@ def load(clients: int = 200, down: float = 12.0, *, seed: int = 7, bin_width: fl
             axis.set_title(name)
             axis.set_ylabel("requests")
             axis.axvline(down, color=INK, linestyle=":", linewidth=1.2)
-        axes[0].annotate("service is back", (down, clients * 0.75), xytext=(4, 0), textcoords="offset points")
+        axes[0].text(down, 0.86, "  service is back", transform=axes[0].get_xaxis_transform())
         axes[1].set_xlabel(f"seconds after the first failure ({bin_width:g} s per bar)")
 
     table = Table(("from second", *(name for name, _ in charts)), rows)

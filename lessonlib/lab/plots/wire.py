@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lessonlib.errors import APIError
-from lessonlib.lab.course import MODELS, WIRE_OF
 from lessonlib.lab.alignment import GAP, NOTHING, Lanes, lanes
+from lessonlib.lab.course import MODELS, WIRE_OF
 from lessonlib.lab.page import Table, plain
 from lessonlib.lab.style import BLUE, GREEN, HATCHES, INK, PALE, RED, Picture, no_axes
 from lessonlib.types import JSON, Message, Part, Reasoning, Request, Response, Text, Tool, ToolCall, ToolResult, Usage
