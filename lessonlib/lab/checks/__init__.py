@@ -14,8 +14,10 @@ from lessonlib.lab.checks.core import Belief, Check, Probe, Result
 from lessonlib.lab.checks.predicted import cells, order
 
 if TYPE_CHECKING:
+    from lessonlib.lab.checks.chat_wire import check as chat_provider
     from lessonlib.lab.checks.fallback_chain import check as fallback
     from lessonlib.lab.checks.function_schema import check as schema
+    from lessonlib.lab.checks.generate_wire import check as generate_provider
     from lessonlib.lab.checks.json_repair import check as repair_json
     from lessonlib.lab.checks.loop import check as tool_loop
     from lessonlib.lab.checks.moved_history import check as history
@@ -40,6 +42,8 @@ HOMES = {
     "limiter": "two_buckets",
     "fallback": "fallback_chain",
     "history": "moved_history",
+    "chat_provider": "chat_wire",
+    "generate_provider": "generate_wire",
 }
 """The checks that there are, in the order of the lessons, and the module of each."""
 
@@ -52,9 +56,11 @@ __all__ = [
     "Probe",
     "Result",
     "cells",
+    "chat_provider",
     "count",
     "decoder",
     "fallback",
+    "generate_provider",
     "get",
     "history",
     "limiter",

@@ -133,6 +133,14 @@ def show_value(value: Any, limit: int = 400) -> str:
 Sign = Callable[[Seen], bool]
 
 
+def _fits(sign: Sign, seen: Seen) -> bool:
+    """Whether a sign is there. A value that lacks what the sign looks at does not show it."""
+    try:
+        return bool(sign(seen))
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return False
+
+
 def equals(value: Any) -> Sign:
     """The sign "exactly this wrong value"."""
     return lambda seen: not seen.raised and same(value, seen.value)
@@ -167,18 +175,36 @@ class Probe:
 
     def judge(self, seen: Seen) -> str | None:
         """The belief behind what was seen, None if it is right."""
-        if not seen.raised and (self.accept(seen.value) if self.accept is not None else same(self.expected, seen.value)):
+        if not seen.raised and self._is_right(seen.value):
             return None
         if seen.raised == "NotImplementedError":
             return NOT_WRITTEN
         for sign, belief in self.signs:
-            if sign(seen):
+            if _fits(sign, seen):
                 return belief
         if seen.raised == "NotPlain":
             return NO_PLAIN_DATA
         if seen.raised == "WrongShape":
             return WRONG_SHAPE
         return RAISES if seen.raised else self.belief
+
+    def _is_right(self, value: Any) -> bool:
+        """A value in which something is missing that is looked for is not right."""
+        if self.accept is None:
+            return same(self.expected, value)
+        try:
+            return bool(self.accept(value))
+        except (LookupError, TypeError, ValueError, AttributeError):
+            return False
+
+    def shown(self, seen: Seen) -> str:
+        """What was found, for the message."""
+        if self.found_words is None or seen.raised:
+            return seen.shown()
+        try:
+            return self.found_words(seen)
+        except (LookupError, TypeError, ValueError, AttributeError):
+            return seen.shown()
 
 
 class WrongShape(Exception):
@@ -343,7 +369,7 @@ class Check:
             fed=probe.fed,
             where=probe.where,
             expected=probe.expected_words or show_value(probe.expected),
-            found=probe.found_words(seen) if probe.found_words is not None and not seen.raised else seen.shown(),
+            found=probe.shown(seen),
             seems=f"{said.seems} {said.where}",
             hint=f"Hint {number} of 3: {self.hints[number - 1]}",
             advice=NEXT.format(exercise=self.exercise),

@@ -306,7 +306,7 @@ def _larger() -> Iterator[Probe]:
 
 def _by_chance(chance: random.Random) -> Iterator[Probe]:
     names = chance.sample(("city", "days", "train", "kind", "when", "x"), k=chance.randrange(1, 4))
-    parameters = [[name, chance.choice(sorted(TYPES)), chance.random() < 0.4] for name in names]
+    parameters: list[list[Any]] = [[name, chance.choice(sorted(TYPES)), chance.random() < 0.4] for name in names]
     good = {name: GOOD[kind] for name, kind, _ in parameters}
     wrong = chance.choice(parameters)
     cases = [(good, True), ({**good, wrong[0]: BAD[wrong[1]]}, False)]

@@ -42,7 +42,7 @@ def observe(learner: Any, given: dict[str, Any]) -> Any:
         time.sleep = asleep
 
 
-def _no_sleep(seconds: float) -> None:
+def _no_sleep(seconds: Any, /) -> None:
     raise _Slept
 
 

@@ -29,6 +29,8 @@ NAMES = (
     "limiter",
     "fallback",
     "history",
+    "chat_provider",
+    "generate_provider",
 )
 
 
