@@ -15,7 +15,7 @@ from pydantic import Field
 from lessonlib import Message, Opaque, Request, Response, StopReason, ToolCall, run_tools, tool
 from lessonlib.errors import IncompleteStream, LessonError, PromptTooLong, TransportError
 from lessonlib.flow import Call
-from lessonlib.lab import client
+from lessonlib.lab import check, client
 from lessonlib.lab.checks.predicted import data
 from lessonlib.repair import Unrepairable, repair_json
 from lessonlib.retry import Retry
@@ -46,6 +46,13 @@ def test_a_wrong_word_that_is_diagnosed_is_no_right_one_and_may_be_filled_in(key
         assert cell["is"] not in cell["wrong"], name
         assert not set(cell["wrong"]) - set(about.get("words", cell["wrong"])), name
         assert cell["is"] in about.get("words", [cell["is"]]), name
+
+
+def test_a_number_may_be_computed_or_written_as_a_word() -> None:
+    right = cells("10.waits")
+    as_floats = {name: word if word == "error" else float(word) for name, word in right.items()}
+    assert [check.cells("10.waits", answer).passed for answer in (right, as_floats)] == [True, True]
+    assert not check.cells("10.waits", {**as_floats, "F": 17.5}).passed
 
 
 # ---------------------------------------------------------------- 07.twelve

@@ -107,6 +107,8 @@ def _flat(answer: Any) -> dict[str, Any]:
 
 
 def _word(value: Any) -> str:
+    if type(value) is float and value.is_integer():
+        value = int(value)  # 10.0 is 10
     return "" if value is None else " ".join(str(value).split()).casefold()
 
 
