@@ -31,7 +31,7 @@ class LessonError(Exception):
 
     retryable: asking again, unchanged, can help.
     retry_after: seconds that the server asked to wait, None if it did not say.
-    partial: what had arrived, as a Response whose unfinished calls cannot be run; None if nothing had.
+    partial: what had arrived, as a Response none of whose calls can be run; None if nothing had.
     attempts: the errors of the attempts before this one, oldest first (filled by Retry and Fallback).
     retries: how often a Retry has asked again already; one further out takes it into account, so that two do not multiply.
     run: when the error ended a tool loop, its ToolRun so far: nothing that was paid for is lost. Else None.

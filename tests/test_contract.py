@@ -44,6 +44,7 @@ from lessonlib.wire import WIRES, WireFormat
 from lessonlib.wire.base import compact, read_json
 from tests.contract import (
     KEY,
+    TESTDATA,
     Case,
     case_names,
     cases,
@@ -465,3 +466,17 @@ def test_a_field_of_the_wrong_type_never_gives_anything_but_an_error_of_ours_or_
             except LessonError:
                 assert any(call.args is None for call in message.tool_calls)
         assert all(isinstance(text, str) for text in shown(seen))
+
+
+@pytest.mark.parametrize("wire_name", WIRES)
+def test_no_call_of_a_cut_stream_can_be_run_not_even_a_whole_one(wire_name: str) -> None:
+    """Cut anywhere in two calls: what had arrived is shown, and none of it is runnable."""
+    case = Case(TESTDATA / wire_name / "parallel_calls")
+    decoder = case.wire().decoder()
+    seen: list[ToolCall] = []
+    for event in sse_events(case.stream):
+        decoder.feed(event)
+        if not decoder.done and (partial := decoder.partial()):
+            seen += partial.message.tool_calls
+    assert seen
+    assert [call for call in seen if call.args is not None or not call.args_error] == []

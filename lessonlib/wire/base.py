@@ -181,6 +181,8 @@ def _plain_url(base_url: str) -> str:
     """The base URL without its last slash. A query or a password in it would be shown by every repr and log line, and the
     path could not be appended to it. The message does not repeat the URL."""
     parts = urlsplit(base_url.strip())
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidRequest("base_url must begin with https:// (or http:// for a server on this machine) and name a host")
     if parts.query or parts.fragment or "@" in parts.netloc:
         raise InvalidRequest("base_url is scheme, host and path only; a key goes into api_key=, anything else into headers=")
     return base_url.strip().rstrip("/")
@@ -502,9 +504,10 @@ class StreamDecoder:
         return self._response
 
     def partial(self) -> Response | None:
-        """What has arrived so far; its unfinished calls cannot be run. None if nothing has."""
+        """What has arrived so far. None of its calls can be run, not even a whole one: the model was not finished, and what
+        it would have called after it, or instead, is not known. None if nothing has arrived."""
         try:
-            return self.build(finished=False)
+            return _not_runnable(self.build(finished=False))
         except (LessonError, ValueError, KeyError, TypeError, AttributeError, IndexError):
             return None
 
@@ -568,6 +571,16 @@ class StreamDecoder:
     @staticmethod
     def _shown(data: bytes) -> str:
         return _excerpt(data[:200].decode("utf-8", "replace"))
+
+
+def _not_runnable(response: Response) -> Response:
+    """The answer with every call made unusable; what the model had written of it stays in `raw_args`."""
+    if not response.tool_calls:
+        return response
+    cut = {"args": None, "args_error": CUT, "raw": None}
+    parts = [part.model_copy(update=cut) if isinstance(part, ToolCall) and part.args is not None else part
+             for part in response.message.parts]  # fmt: skip
+    return response.model_copy(update={"message": response.message.model_copy(update={"parts": parts})})
 
 
 def method_name(event: str) -> str:

@@ -1054,4 +1054,4 @@ def _fold_arguments(raw: JSON, text: str) -> tuple[JSON, str | None]:
         given = raw.get("arguments")
         return {**raw, "arguments": {} if given is None or isinstance(given, str) else given}, None
     arguments, problem = parse_args(text)
-    return {**raw, "arguments": {} if arguments is None else arguments}, text if problem else None
+    return {**raw, "arguments": text if arguments is None else arguments}, text if problem else None
