@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lessonlib import capabilities, cli_sim
-from lessonlib.errors import LessonError
+from lessonlib.errors import APIError, LessonError
 
 if TYPE_CHECKING:
     from httpx import BaseTransport
@@ -277,15 +277,25 @@ def chat(
         wire = _wire(provider, model, "http://localhost", "offline")  # whatever the environment says: nothing is sent
         click.echo("offline: the simulator answers, no model has read your question (--live asks one)", err=True)
     with Client(wire, transport=None if live else offline_transport()) as client:
-        _converse(client, request, stream)
+        try:
+            _converse(client, request, stream)
+        except APIError as error:
+            if error.status == 401 and not wire.has_key:
+                said = _one_line(str(error)).rstrip(".")
+                raise click.ClickException(f"{said}. No key was sent: {_how_to_set_a_key(wire)}") from None
+            raise
 
 
 def _check_key(wire: WireFormat) -> None:
     """A service of one's own may need no key; a vendor's does."""
     if not wire.has_key and wire.base_url == wire.default_base_url:
-        first, *others = wire.key_variables
-        also = f" (or {' or '.join(others)})" if others else ""
-        raise click.ClickException(f"--live needs an API key: set the environment variable {first}{also}")
+        raise click.ClickException(f"--live needs an API key: {_how_to_set_a_key(wire)}")
+
+
+def _how_to_set_a_key(wire: WireFormat) -> str:
+    first, *others = wire.key_variables
+    also = f" (or {' or '.join(others)})" if others else ""
+    return f"set the environment variable {first}{also}"
 
 
 def offline_transport() -> BaseTransport:
@@ -405,7 +415,10 @@ def start(folder: Path, opens: bool | None) -> None:
 
 @lesson.command()
 def lab() -> None:
-    """Open JupyterLab on the course: in the folder that `lesson start` wrote, or in a checkout."""
+    """Open JupyterLab on the course.
+
+    In the folder that `lesson start` wrote, or in a checkout.
+    """
     from lessonlib.lab import start as course
 
     try:

@@ -27,11 +27,12 @@ WIRES_ON_THE_PORT = (
 def serve(port: int, faults: tuple[str, ...]) -> None:
     """Serve the simulator on this machine, for any client or SDK.
 
-    All wire formats answer on one port of 127.0.0.1, with any key. `lesson rules --faults` lists the faults.
+    All wire formats answer on one port of 127.0.0.1. Any key will do, but there must be one, as in life. `lesson rules
+    --faults` lists the faults.
 
     \b
     Examples:
-      lesson serve --port 8080
+      lesson serve
       lesson serve --fault status=529@1 --fault cut_events=5@2
     """
     from lessonlib.sim import Simulator
@@ -50,7 +51,7 @@ def serve(port: int, faults: tuple[str, ...]) -> None:
             _introduce(url, faults)
             server.wait_for_interrupt()
     except RuntimeError as error:
-        raise click.ClickException(f"{error} (port {port})") from None
+        raise click.ClickException(f"{error} (port {port}; --port 0 takes a free one)") from None
 
 
 def _introduce(url: str, faults: Iterable[str]) -> None:
@@ -65,7 +66,7 @@ def _introduce(url: str, faults: Iterable[str]) -> None:
 @click.command()
 @click.option("--wire", metavar="NAME", help="Only the rules of one wire format, such as anthropic-messages.")
 @click.option("--cues", is_flag=True, help="The words in a prompt that make the model do something particular.")
-@click.option("--faults", is_flag=True, help="The faults that the simulator can be told to have.")
+@click.option("--faults", is_flag=True, help="The faults that the simulator can be told to have, as text.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def rules(wire: str | None, cues: bool, faults: bool, as_json: bool) -> None:
     """List the rules that the simulator keeps, with their sources.
@@ -74,12 +75,16 @@ def rules(wire: str | None, cues: bool, faults: bool, as_json: bool) -> None:
     """
     from lessonlib.wire import WIRES
 
+    if (wire is not None) + cues + faults > 1:
+        raise click.UsageError("--wire, --cues and --faults are three lists: choose one")
+    if faults and as_json:
+        raise click.UsageError("--json goes with the rules or with --cues; the faults come as text")
     if wire is not None and wire not in WIRES:
         raise click.UsageError(f"no wire format {wire!r}; there are {', '.join(WIRES)}")
     if faults:
         from lessonlib.sim import faults as module
 
-        click.echo((module.__doc__ or "").strip())
+        click.echo((module.__doc__ or "").partition("What this file does not do")[0].strip())
         return
     rows = _cue_rows() if cues else _rule_rows(wire)
     for row in rows:

@@ -310,7 +310,14 @@ def test_rules_names_each_rule_with_its_source() -> None:
 def test_rules_lists_cues_and_faults() -> None:
     assert "in parallel" in run("rules", "--cues").stdout
     assert "cut_events" in run("rules", "--faults").stdout
+    assert "this file" not in run("rules", "--faults").stdout
     assert run("rules", "--wire", "no-such").exit_code == 2
+
+
+@pytest.mark.parametrize("words", ["--faults --json", "--faults --cues", "--cues --wire openai-chat"])
+def test_rules_refuses_options_that_it_would_have_to_ignore(words: str) -> None:
+    result = run("rules", *words.split())
+    assert (result.exit_code, result.stdout) == (2, "")
 
 
 def test_serve_says_where_it_is_answers_and_ends_with_ctrl_c() -> None:
@@ -373,6 +380,12 @@ def test_an_error_is_one_line_without_the_key(serve: Callable[[Handler], Server]
     assert (done.returncode, done.stdout) == (1, b"")
     [line] = done.stderr.decode().splitlines()
     assert line == r"Error: HTTP 401, authentication_error: invalid x-api-key *** line 2 \x1b[31m"
+
+
+def test_a_refusal_for_want_of_a_key_names_the_variable(serve: Callable[[Handler], Server]) -> None:
+    done = process("chat", "-p", "openai-chat", "--live", "--base-url", serve(unauthorized).url, "Hi")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode().strip().endswith(". No key was sent: set the environment variable OPENAI_API_KEY")
 
 
 def test_what_came_before_an_error_stays_on_the_screen(serve: Callable[[Handler], Server]) -> None:
