@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from importlib.metadata import version
 from itertools import pairwise
 
 import pytest
 
-from lessonlib.lab import Picture, plots
+from lessonlib.lab import Picture, plots, sdk_grid
 from lessonlib.lab.plots import policies, tools, wire
 from lessonlib.lab.virtual import REQUEST, Clock, Service
 from lessonlib.types import Usage
@@ -18,7 +19,7 @@ from lessonlib.types import Usage
 ALL: dict[str, Callable[[], Picture]] = {
     "cut_character": plots.cut_character, "round_trip": plots.round_trip, "usage_bars": plots.usage_bars,
     "story": plots.story, "hourglass": plots.hourglass, "load": plots.load, "staircase": plots.staircase,
-    "sieve": plots.sieve, "buckets": plots.buckets, "outage": plots.outage, "slots": plots.slots,
+    "sieve": plots.sieve, "buckets": plots.buckets, "outage": plots.outage, "slots": plots.slots, "grid": plots.grid,
 }  # fmt: skip
 
 
@@ -33,7 +34,7 @@ def drawn(name: str) -> tuple[Picture, bytes]:
 
 
 def test_every_picture_of_the_course_is_tested() -> None:
-    assert set(ALL) | {"diagram", "grid"} >= set(plots.__all__)
+    assert set(ALL) | {"diagram"} == set(plots.__all__)
 
 
 @pytest.mark.parametrize("name", list(ALL))
@@ -206,6 +207,36 @@ def test_two_calls_come_whole_out_of_every_dialect(name: str) -> None:
     places, calls = tools._slots(tools.DIALECTS[name])
     assert sorted(places) == [0, 0, 1, 1]
     assert [json.loads(call[call.index("(") + 1 : -1]) for call in calls] == [{"city": "Oslo"}, {"city": "Bergen"}]
+
+
+def test_who_says_that_something_is_wrong() -> None:
+    rows = {row[0]: row[1:] for row in plots.grid().table.rows}
+    assert rows["cut in the text"] == ("ends, no error", "ends, no error", "ends, no error", "IncompleteStream")
+    assert rows["an unknown event"] == ("goes on",) * 4
+    assert "lessonlib 0" in plots.grid().alt
+
+
+@pytest.mark.enable_socket
+@pytest.mark.parametrize("client", [name for name in sdk_grid.CLIENTS if name != "lessonlib"])
+def test_the_stored_grid_is_what_the_installed_packages_do(client: str) -> None:
+    """Where another version is installed, the stored result is about something else: then it is time to measure again."""
+    package = {"openai": "openai", "anthropic": "anthropic", "google-genai": "google.genai"}[client]
+    pytest.importorskip(package, reason=f"{client} is not installed")
+    stored = sdk_grid.stored()
+    if version(client).split(".")[:2] != stored["versions"][client].split(".")[:2]:
+        pytest.skip(f"measured with {client} {stored['versions'][client]}, installed is {version(client)}")
+    vendor = sdk_grid.CLIENTS[client]
+    for mishap, case in sdk_grid.MISHAPS.items():
+        found = sdk_grid.outcome(sdk_grid.READERS[client], sdk_grid._body(vendor, case))
+        assert found == stored["cells"][mishap][client], mishap
+
+
+@pytest.mark.enable_socket
+@pytest.mark.parametrize("vendor", ["openai", "anthropic", "gemini"])
+def test_this_library_says_so_on_every_wire(vendor: str) -> None:
+    for mishap, case in sdk_grid.MISHAPS.items():
+        found = sdk_grid.outcome(partial(sdk_grid.read_ours, vendor), sdk_grid._body(vendor, case))
+        assert found == sdk_grid.stored()["cells"][mishap]["lessonlib"], mishap
 
 
 def test_the_played_service_is_down_as_long_as_it_is_told() -> None:

@@ -23,12 +23,13 @@ from __future__ import annotations
 from lessonlib.lab.machine import diagram
 from lessonlib.lab.plots.policies import buckets, load, outage
 from lessonlib.lab.plots.tools import sieve, slots, staircase
-from lessonlib.lab.plots.wire import cut_character, hourglass, round_trip, story, usage_bars
+from lessonlib.lab.plots.wire import cut_character, grid, hourglass, round_trip, story, usage_bars
 
 __all__ = [
     "buckets",
     "cut_character",
     "diagram",
+    "grid",
     "hourglass",
     "load",
     "outage",

@@ -1,4 +1,4 @@
-"""Pictures of the wire: a cut character (01), a round trip (02), usage (03), lanes (04), the hourglass (05).
+"""Pictures of the wire: a cut character (01), a round trip (02), usage (03), lanes (04), the hourglass (05), clients (13).
 
 What is drawn comes from the codec, from the encoders and decoders, and from the simulator's answers.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lessonlib.errors import APIError
+from lessonlib.lab import sdk_grid
 from lessonlib.lab.alignment import GAP, NOTHING, Lanes, lanes
 from lessonlib.lab.course import MODELS, WIRE_OF
 from lessonlib.lab.page import Table, plain
@@ -430,4 +431,53 @@ def _encoded(parts: Sequence[Part], wire: str) -> JSON:
     return _wire(wire).encode(Request(messages=history, tools=[WEATHER])).body
 
 
-__all__ = ["cached_bodies", "cut_character", "fates", "hourglass", "round_trip", "story", "trip", "usage_bars"]
+# ---------------------------------------------------------------- 13 four clients
+
+
+def grid(measured: JSON | None = None) -> Picture:
+    """Four clients, five mishaps: who says that something is wrong. measured: a result of `sdk_grid.measure()`, taken now;
+    without it the stored one, with its date."""
+    found = measured if measured is not None else sdk_grid.stored()
+    cells: dict[str, dict[str, str | None]] = found["cells"]
+    rows = tuple((mishap, *(_verdict(mishap, row[client]) for client in sdk_grid.CLIENTS)) for mishap, row in cells.items())
+    silent = {
+        client: [mishap for mishap, row in cells.items() if sdk_grid.MUST_FAIL[mishap] and row[client] is None]
+        for client in sdk_grid.CLIENTS
+    }
+    told = "; ".join(f"{client} {len(missed)}" for client, missed in silent.items())
+    shared = [
+        mishap for mishap in cells if all(mishap in silent[client] for client in sdk_grid.CLIENTS if client != "lessonlib")
+    ]
+    alt = (
+        f"Of {sum(sdk_grid.MUST_FAIL.values())} faults the plain loop ends without a word on so many: {told}. "
+        f"The three packages all say nothing about: {', '.join(shared) or 'none of them'}."
+    )
+
+    def draw(figure: Figure) -> None:
+        axes = no_axes(figure, 12.4, len(rows) + 1.0)
+        for column, client in enumerate(sdk_grid.CLIENTS):
+            axes.text(4.6 + 2.1 * column, 0.5, client, ha="center", va="center", fontweight="bold")
+        for number, row in enumerate(rows):
+            axes.text(3.4, number + 1.4, row[0], ha="right", va="center")
+            for column, words in enumerate(row[1:]):
+                bad = words == SILENT
+                shade, hatch = ("#f6dcdb", HATCHES[1]) if bad else ("#eaf5ec", "")
+                _rectangle(axes, 3.6 + 2.1 * column, number + 1.0, 2.0, 0.8, shade, hatch)
+                axes.text(4.6 + 2.1 * column, number + 1.4, words, fontsize=7.5, **_MIDDLE)
+
+    versions = ", ".join(f"{name} {number}" for name, number in found.get("versions", {}).items())
+    when = f", {found['checked']}" if "checked" in found else ""
+    table = Table(("mishap", *sdk_grid.CLIENTS), rows, notes=(f"measured with {versions}{when}",))
+    return Picture("Four clients, five mishaps", alt, table, draw, (8.2, 2.8))
+
+
+SILENT = "ends, no error"
+
+
+def _verdict(mishap: str, outcome: str | None) -> str:
+    if outcome is not None:
+        return outcome
+    return SILENT if sdk_grid.MUST_FAIL[mishap] else "goes on"
+
+
+__all__ = ["cached_bodies", "cut_character", "fates", "grid", "hourglass", "round_trip", "story", "trip", "usage_bars"]
