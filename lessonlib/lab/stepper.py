@@ -6,7 +6,7 @@
     walk.moment()                # the parts as they are after it, from the decoder itself
     walk.diff(14, 15)            # what changed between two steps
 
-The library's own decoder reads the stream, once for all steps; the parts of a moment are what it calls `partial`, so the
+The library's own decoder reads the stream, once for all steps; the parts of a moment are what it has folded by then, so the
 view cannot know more than a client would. One more step stands at the end: the end of the HTTP body, which is no event.
 
 What this file does not do: it draws nothing (explore.py shows a step), and never parses half a call's arguments.
@@ -15,11 +15,12 @@ What this file does not do: it draws nothing (explore.py shows a step), and neve
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 
 from lessonlib.errors import LessonError
+from lessonlib.explain.report import CUT as NEVER_ENDED
 from lessonlib.explain.report import deeds, describe, one_line
 from lessonlib.lab.page import Table
 from lessonlib.lab.source import Source, Stream, read_stream
@@ -32,6 +33,7 @@ from lessonlib.types import (
     PartDone,
     Reasoning,
     ReasoningDelta,
+    Response,
     StopReason,
     Text,
     TextDelta,
@@ -277,12 +279,25 @@ class _Growing:
         for step in steps[self._fed : number]:
             self._feed(step)
         self._fed = number
-        so_far = self._decoder.result() if self._decoder.done else self._decoder.partial()
+        so_far = self._so_far()
         if so_far is None:
             return Moment(self._decoder.state)
         over = self._failed or self._decoder.done
         views = tuple(_view(place, part, self._announced, over) for place, part in enumerate(so_far.message.parts))
+        if self._failed:
+            views = tuple(
+                replace(view, problem=view.problem or NEVER_ENDED) if view.kind == "call" else view for view in views
+            )
         return Moment(self._decoder.state, views, so_far.raw_stop, so_far.stop, so_far.usage)
+
+    def _so_far(self) -> Response | None:
+        """What has been folded. `partial` would make its calls unusable, as it must; here their own state is shown."""
+        if self._decoder.done:
+            return self._decoder.result()
+        try:
+            return self._decoder.build(finished=False)
+        except (LessonError, ValueError, LookupError, TypeError, AttributeError):
+            return None
 
     def _feed(self, step: Step) -> None:
         try:
@@ -290,6 +305,11 @@ class _Growing:
         except LessonError:
             self._failed = True
         self._announced += [event.part for event in step.events if isinstance(event, PartDone)]
+
+
+def _unusable(view: PartView) -> PartView:
+    """A call of an answer that failed: it cannot be run, however whole it is."""
+    return replace(view, problem=view.problem or NEVER_ENDED) if view.kind == "call" else view
 
 
 def _view(place: int, part: Part, announced: list[Part], over: bool) -> PartView:

@@ -158,6 +158,13 @@ def test_a_call_that_was_cut_stays_display_only_on_every_wire(wire: str) -> None
     assert "incomplete stream" in repr(walk)
 
 
+def test_a_whole_call_of_an_answer_that_never_ended_cannot_be_run() -> None:
+    whole = stream_of("anthropic-messages/tool_call").partition(b"event: message_delta")[0]
+    call = explorer(whole, at=-1).moment().parts[2]
+    assert call.problem == "the answer it belongs to never ended"
+    assert "cannot be run" in repr(explorer(whole, at=-1)) or call.display_only
+
+
 def test_a_whole_call_with_bad_arguments_says_why_it_cannot_be_run() -> None:
     assert "cannot be run" in repr(explorer("anthropic-messages/invalid_arguments", at=-1))
 
