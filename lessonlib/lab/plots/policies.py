@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from lessonlib.breaker import Breaker
@@ -105,28 +106,33 @@ def buckets(
     if late:
         alt += f" A limiter that counts both lets the one from {late[0][0]} s go at {late[0][4]} s."
 
-    def draw(figure: Figure) -> None:
-        axes: Axes = figure.subplots()
-        seconds = [point[0] for point in points]
-        axes.step(seconds, [100 * point[1] for point in points], where="post", color=BLUE, linestyle="--", marker="o",
-                  markevery=range(1, len(seconds) - 1), label=f"requests, of {requests_per_minute}")  # fmt: skip
-        tokens = [100 * point[2] for point in points]
-        axes.step(seconds, tokens, where="post", color=RED, marker="s", markevery=range(1, len(seconds) - 1),
-                  label=f"tokens, of {tokens_per_minute:,}")  # fmt: skip
-        axes.axhline(0, color=INK, linewidth=1.2)
-        axes.fill_between(seconds, 0, tokens, where=[value <= 0 for value in tokens], step="post", hatch=HATCHES[3],
-                          facecolor="#f6dcdb", edgecolor=RED, linewidth=0)  # fmt: skip
-        for time, size, value in zip(times, sizes, tokens[1:], strict=False):
-            axes.annotate(f"-{size:,}", (time, value), xytext=(6, 6), textcoords="offset points",
-                          bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0})  # fmt: skip
-        axes.set_xlabel("second of the minute")
-        axes.set_ylabel("left of the limit, %")
-        axes.set_xlim(0, 60)
-        axes.set_ylim(min(-30, min(tokens) - 10), 115)
-        axes.legend(loc="center right")
-
+    draw = partial(_draw_buckets, points, (requests_per_minute, tokens_per_minute), list(zip(times, sizes, strict=True)))
     header = ("second", "tokens", "requests left", "tokens left", "a limiter on both sends it at")
     return Picture("Two limits over one minute", alt, Table(header, tuple(rows)), draw)
+
+
+def _draw_buckets(
+    points: Sequence[tuple[float, float, float]], limits: tuple[int, int], sent: Sequence[tuple[float, int]], figure: Figure
+) -> None:
+    """points: (second, share of the requests left, share of the tokens left)."""
+    axes: Axes = figure.subplots()
+    seconds = [point[0] for point in points]
+    tokens = [100 * point[2] for point in points]
+    inner = range(1, len(seconds) - 1)
+    axes.step(seconds, [100 * point[1] for point in points], where="post", color=BLUE, linestyle="--", marker="o",
+              markevery=inner, label=f"requests, of {limits[0]}")  # fmt: skip
+    axes.step(seconds, tokens, where="post", color=RED, marker="s", markevery=inner, label=f"tokens, of {limits[1]:,}")
+    axes.axhline(0, color=INK, linewidth=1.2)
+    axes.fill_between(seconds, 0, tokens, where=[value <= 0 for value in tokens], step="post", hatch=HATCHES[3],
+                      facecolor="#f6dcdb", edgecolor=RED, linewidth=0)  # fmt: skip
+    label = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    for (time, size), value in zip(sent, tokens[1:], strict=False):
+        axes.annotate(f"-{size:,}", (time, value), xytext=(6, 6), textcoords="offset points", bbox=label)
+    axes.set_xlabel("second of the minute")
+    axes.set_ylabel("left of the limit, %")
+    axes.set_xlim(0, 60)
+    axes.set_ylim(min(-30, min(tokens) - 10), 115)
+    axes.legend(loc="center right")
 
 
 def _waits(sizes: Sequence[int], times: Sequence[float], requests: int, tokens: int) -> list[float]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lessonlib.errors import APIError
@@ -62,27 +63,28 @@ def cut_character(text: str = "北京", cut: int = 4) -> Picture:
         else f"A read ends after byte {cut} of {len(data)}, between two characters: both ways give {together}."
     )
 
-    def draw(figure: Figure) -> None:
-        axes = no_axes(figure, len(data) + 4.6, 4.3)
-        for number, byte in enumerate(data):
-            shift = 0.25 if number >= cut else -0.25
-            shade = ("#dbe6f3", "#fbe7cc")[owners[number] % 2]
-            _rectangle(axes, number + 0.6 + shift, 1.25, 0.92, 0.7, shade, HATCHES[owners[number] % 2])
-            axes.text(
-                number + 1.06 + shift, 1.6, f"{byte:02X}", ha="center", va="center", family="DejaVu Sans Mono", bbox=_LABEL
-            )
-        for place, character in enumerate(text):
-            columns = [number for number, owner in enumerate(owners) if owner == place]
-            _character(axes, character, sum(columns) / len(columns) + 0.71, 0.25, 0.8)
-        axes.plot([cut + 0.57] * 2, [0.95, 2.3], color=RED, linewidth=2, linestyle="--")
-        axes.text(cut + 0.57, 2.42, "the read ends here", ha="center", va="top", color=RED)
-        for row, (name, reading) in enumerate((("decoded read by read", apart), ("decoded over both reads", together))):
-            y = 3.0 + 0.68 * row
-            axes.text(0.4, y + 0.25, name, va="center")
-            for place, character in enumerate(reading):
-                _character(axes, character, 4.4 + 0.75 * place, y, 0.55)
-
+    readings = (("decoded read by read", apart), ("decoded over both reads", together))
+    draw = partial(_draw_cut, text, owners, cut, readings)
     return Picture("A cut character", alt, Table(("byte", "value", "character", "read"), rows), draw, (7.2, 3.3))
+
+
+def _draw_cut(text: str, owners: Sequence[int], cut: int, readings: Sequence[tuple[str, str]], figure: Figure) -> None:
+    """owners: the place of the character that each byte belongs to."""
+    axes = no_axes(figure, len(owners) + 4.6, 4.3)
+    for number, byte in enumerate(text.encode("utf-8")):
+        x, owner = number + (0.85 if number >= cut else 0.35), owners[number]
+        _rectangle(axes, x, 1.25, 0.92, 0.7, ("#dbe6f3", "#fbe7cc")[owner % 2], HATCHES[owner % 2])
+        axes.text(x + 0.46, 1.6, f"{byte:02X}", family="DejaVu Sans Mono", **_MIDDLE)
+    for place, character in enumerate(text):
+        columns = [number for number, owner in enumerate(owners) if owner == place]
+        _character(axes, character, sum(columns) / len(columns) + 0.71, 0.25, 0.8)
+    axes.plot([cut + 0.57] * 2, [0.95, 2.3], color=RED, linewidth=2, linestyle="--")
+    axes.text(cut + 0.57, 2.42, "the read ends here", ha="center", va="top", color=RED)
+    for row, (name, reading) in enumerate(readings):
+        y = 3.0 + 0.68 * row
+        axes.text(0.4, y + 0.25, name, va="center")
+        for place, character in enumerate(reading):
+            _character(axes, character, 4.4 + 0.75 * place, y, 0.55)
 
 
 _LABEL = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
