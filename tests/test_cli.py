@@ -328,13 +328,15 @@ def test_serve_says_where_it_is_answers_and_ends_with_ctrl_c() -> None:
     command = [sys.executable, "-m", "lessonlib", "serve", "--port", "0", "--fault", "status=529@1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8") as server:
         assert server.stdout is not None
-        url = re.search(r"http://127\.0\.0\.1:\d+", server.stdout.readline())
+        lines = [server.stdout.readline() for _ in range(15)]  # up to the fault: it is ready, and waits
+        url = re.search(r"http://127\.0\.0\.1:\d+", lines[0])
         assert url is not None
         statuses = [httpx.post(f"{url[0]}/v1/messages", json={}).status_code for _ in range(2)]
         server.send_signal(signal.SIGINT)
-        rest, errors = server.communicate(timeout=20)
+        _, errors = server.communicate(timeout=20)
     assert statuses == [529, 401]
-    assert "OpenAI(base_url=" in rest
+    assert "OpenAI(base_url=" in "".join(lines)
+    assert lines[-1] == "fault: status=529@1\n"
     assert (errors, server.returncode) == ("", 0)
 
 

@@ -833,3 +833,15 @@ def test_left_out_rows_are_announced() -> None:
     out = io.StringIO()
     to_pipe(explain(start() + b"".join(block(index, "a") for index in range(9)) + end(), max_rows=6), out)
     assert "24 rows left out; --all shows them" in out.getvalue()
+
+
+def test_a_file_that_cannot_be_read_is_no_connection_that_failed() -> None:
+    report = unreadable("gone.sse", FileNotFoundError(2, "No such file or directory"))
+    assert [finding.message for finding in report.findings] == ["the file cannot be read: No such file or directory."]
+
+
+def test_no_status_is_claimed_that_the_capture_does_not_tell() -> None:
+    body = b'{"type":"error","error":{"type":"authentication_error","message":"bad"}}'
+    (finding,) = explain(body).findings
+    assert "HTTP 200" not in finding.message
+    assert "the capture does not say" in finding.message

@@ -162,7 +162,7 @@ def judge_error(report: Report) -> None:
     if error is None:
         return
     kind = error_kind(error)
-    words = [_what(error, kind), _advice(error, kind)]
+    words = [_what(report, error, kind), *filter(None, [_advice(error, kind)])]
     calls = len(error.partial.tool_calls) if error.partial is not None else 0
     if calls:
         words.append(f"{calls} call{'s' if calls > 1 else ''} in what had arrived must not be run.")
@@ -177,11 +177,15 @@ _OPENING = {
 }
 
 
-def _what(error: LessonError, kind: str) -> str:
+def _what(report: Report, error: LessonError, kind: str) -> str:
+    if report.kind == "unreadable":
+        return _sentence(error.message)
     if not isinstance(error, APIError):
         return f"{_OPENING[kind]}: {_sentence(error.message)}"
     names = ", ".join(one_line(name, 80) for name in dict.fromkeys((error.type, error.code)) if name)
     where = f"with HTTP {error.status}" if error.status != 200 else "in a body that came with HTTP 200"
+    if error.status == 200 and report.status is None and not report.rows:
+        where = "in a body whose HTTP status the capture does not say"
     return f"the service said no {where}{f' ({names})' if names else ''}: {_sentence(error.message)}"
 
 
