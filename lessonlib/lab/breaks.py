@@ -273,7 +273,7 @@ def run(name: str, guess: Collection[str] | str | None) -> Outcome | Notice:
     broken = get(name)
     if guess is None:
         return Notice(paragraph('Your prediction first: set guess to letters, for example {"a", "c"} or {"none"}.'))
-    predicted, unknown = _keys(broken, guess)
+    predicted, unknown = meant(broken, guess)
     if unknown or not predicted:
         letters = ", ".join(broken.choices)
         return Notice(paragraph(f"{', '.join(map(repr, unknown)) or 'An empty guess'} is not among the choices: {letters}."))
@@ -296,7 +296,7 @@ def break_and_run(broken: Break) -> Run:
         return copy.run()
 
 
-def _keys(broken: Break, guess: Collection[str] | str) -> tuple[set[str], list[str]]:
+def meant(broken: Break, guess: Collection[str] | str) -> tuple[set[str], list[str]]:
     """The behaviours that a guess means, and what in it means nothing."""
     words = guess.replace(",", " ").split() if isinstance(guess, str) else [str(word) for word in guess]
     choices = broken.choices
@@ -339,11 +339,7 @@ class Verdict:
 def write_test(name: str, test: Callable[..., Any] | str | None) -> Verdict:
     """Judges a test for a break: a function, or source with functions named test_... It runs three times: on the sound
     library, on the broken copy, and on a copy in which only a comment is new."""
-    verdict = (
-        judge_test(get(name), _source_of(test))
-        if test is not None
-        else Verdict(False, "no_test", "Write a function test_... first, run its cell, and pass it here.")
-    )
+    verdict = judge_test(get(name), _source_of(test)) if test is not None else Verdict(False, "not_written", NOT_WRITTEN)
     progress.note_test(name, accepted=verdict.accepted)
     return verdict
 
@@ -355,6 +351,8 @@ def judge_test(broken: Break, source: str) -> Verdict:
     sound = scratch.run_test(written)
     if sound.trouble:
         return Verdict(False, "does_not_run", DOES_NOT_RUN, sound.trouble)
+    if sound.failed and "NotImplementedError" in sound.failed[0].error:
+        return Verdict(False, "not_written", NOT_WRITTEN)
     if sound.failed:
         return Verdict(False, "fails_on_sound", FAILS_ON_SOUND, _shown(sound))
     ill = scratch.run_test(written, edits)
@@ -370,6 +368,7 @@ def _shown(run: Run) -> str:
     return run.failed[0].assertion or run.failed[0].error
 
 
+NOT_WRITTEN = "It is not written yet: write the function, run its cell, and then this one again."
 DOES_NOT_RUN = (
     "Your test does not run at all. The names of the course suite's captures.py and fakes.py are there for it; everything "
     "else it must import itself."
