@@ -211,7 +211,7 @@ class _Drawing:
         x = float(_PAD)
         for place, name in enumerate(names):
             lines = self._lines(name, name)
-            width = max([len(line) for line in lines] + [14]) * _CHAR + 2 * _PAD
+            width = max([len(line) for line in lines] + [16]) * _CHAR + 2 * _PAD
             width = max([width, *(len(label) * _CHAR + 2 * _PAD for label in self._failures().get(name, []))])
             boxes.append(_Box(name, x, width, lines))
             following = names[place + 1] if place + 1 < len(names) else None
