@@ -31,10 +31,15 @@ live_clients: dict[str, Callable[[], Client]] = {}
 """What makes a client for each wire format that is live now; filled by live.py, and empty unless somebody asked for it."""
 
 
-def client(vendor: str, sim: Simulator | None = None, **options: Any) -> Client:
+def client(vendor: str, sim: Simulator | None = None, *, live: bool = False, **options: Any) -> Client:
     """A client for "openai", "anthropic" or "gemini" (or a wire format's name). `options` go to the wire format; with them,
-    or with a simulator, it is always an offline one."""
+    or with a simulator, it is always an offline one. live: switch the vendor on first, as `go_live(vendor, on=True)` does,
+    with its caps."""
     name = WIRE_OF.get(vendor, vendor)
+    if live and name not in live_clients:
+        from lessonlib.lab.live import go_live
+
+        go_live(vendor, on=True)
     if sim is None and not options and name in live_clients:
         return live_clients[name]()
     return Client(WIRES[name](MODELS[name], api_key=KEY, **options), transport=SimTransport(sim or Simulator()))

@@ -54,6 +54,17 @@ def test_while_it_is_on_client_and_ask_go_to_the_service_and_each_request_is_tol
     assert said[-1].startswith("live: request 3 of 20, 0.0")
 
 
+def test_a_client_can_be_asked_for_live_and_gets_the_same_switch_and_caps(monkeypatch: pytest.MonkeyPatch) -> None:
+    sim = Simulator(keys=[KEY])
+    live(sim, requests=1)
+    assert client("anthropic", live=True).generate(REQUEST).text
+    with pytest.raises(SpendLimit):
+        client("anthropic", live=True).generate(REQUEST)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    assert isinstance(client("openai", live=True), LiveClient)
+    assert isinstance(client("openai"), LiveClient)  # one switch for the session
+
+
 def test_other_vendors_and_calls_with_their_own_simulator_stay_offline() -> None:
     sim = Simulator(keys=[KEY])
     live(sim)
