@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -162,6 +163,16 @@ def test_an_unknown_tool_is_answered_with_the_real_names_and_its_siblings_run(wa
     assert "tide, clock" in first.text
     assert (second.call_id, second.is_error, second.text) == ("t2", False, "1.2")
     assert (run.steps, run.response.text) == (2, "1.2 m")
+
+
+def test_a_function_of_the_program_that_was_not_offered_is_never_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names come from the model, so from anybody whose text it reads: the program's own names are no tools."""
+    ran: list[str] = []
+    for module in ("__main__", __name__, "builtins"):
+        monkeypatch.setattr(sys.modules[module], "delete_all", lambda: ran.append("deleted"), raising=False)
+    run = run_tools(Fake(answer("", call("delete_all")), "Sorry."), ASK, {"tide": tide})
+    (result,) = results(run)
+    assert (ran, result.is_error) == ([], True)
 
 
 @each_way

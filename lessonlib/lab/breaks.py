@@ -85,7 +85,6 @@ class Break:
     hints: tuple[str, ...]
     caught_by: tuple[str, ...]
     number: int | None = None
-    core: bool = False
     killing_test: str = ""
 
     @property
@@ -150,7 +149,6 @@ def _break(lesson: str, entry: dict[str, Any]) -> Break:
         hints=tuple(entry["hints"]),
         caught_by=tuple(entry["caught_by"]),
         number=entry.get("number"),
-        core=entry.get("core", False),
         killing_test=entry.get("killing_test", ""),
     )
 

@@ -2,7 +2,6 @@
 
     python -m lessonlib.lab.exercises build        solutions/NN_*.ipynb -> exercises/NN_*.ipynb and the list of exercises
     python -m lessonlib.lab.exercises check        the same, only compared: exit code 1 and what differs
-    python -m lessonlib.lab.exercises nbgrader OUT  the solutions with nbgrader's metadata, for schools that run it
 
 The format of a solution notebook, for whoever writes one
 ---------------------------------------------------------
@@ -59,10 +58,15 @@ from __future__ import annotations
 
 import argparse
 import ast
+import base64
+import contextlib
 import json
+import marshal
 import re
 import sys
-from collections.abc import Iterable, Sequence
+import types
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -298,6 +302,66 @@ def _names_set(source: str) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
+# ---------------------------------------------------------------- what goes to learners
+
+
+def secrets(notebook: Any) -> list[str]:
+    """The lines of a solution notebook that an exercise must not hold: those inside regions, and solution cells, as far
+    as they are long enough to mean something and do not stand outside of the regions too."""
+    shown = {line.strip() for cell in make(notebook)["cells"] for line in text_of(cell).split("\n")}
+    inside: list[str] = []
+    for cell in notebook["cells"]:
+        lines = text_of(cell).split("\n")
+        hidden = lines if ONLY_SOLUTION in tags_of(cell) else _hidden(lines)
+        inside += [line.strip() for line in hidden if len(line.strip()) >= SHORTEST_SECRET]
+    return [line for line in dict.fromkeys(inside) if line not in shown and not line.startswith(STUB)]
+
+
+SHORTEST_SECRET = 24
+
+
+def _hidden(lines: Iterable[str]) -> Iterator[str]:
+    within = False
+    for line in lines:
+        if line.strip() in (BEGIN, END):
+            within = line.strip() == BEGIN
+        elif within:
+            yield line
+
+
+_BLOB = re.compile(rb"[A-Za-z0-9+/_-]{32,}={0,2}")
+
+
+def leaks(release: bytes, hidden: Iterable[str]) -> list[str]:
+    """The secrets that stand in a release: in plain, behind base64 (also compressed), or as marshalled code."""
+    found = []
+    layers = [release, *_unpacked(release)]
+    for secret in hidden:
+        needles = (secret.encode("utf-8"), json.dumps(secret)[1:-1].encode("utf-8"), secret.encode("utf-8").hex().encode())
+        if any(needle in layer for needle in needles for layer in layers):
+            found.append(secret)
+    return found + [f"marshalled code ({len(layer)} bytes)" for layer in layers[1:] if _is_code(layer)]
+
+
+def _unpacked(release: bytes) -> Iterator[bytes]:
+    """What is behind each run of base64 in the release, and behind its compression."""
+    for blob in _BLOB.findall(release):
+        for alphabet in (None, b"-_"):
+            try:
+                data = base64.b64decode(blob + b"=" * (-len(blob) % 4), alphabet)
+            except ValueError:
+                continue
+            yield data
+            with contextlib.suppress(zlib.error):
+                yield zlib.decompress(data)
+
+
+def _is_code(data: bytes) -> bool:
+    with contextlib.suppress(ValueError, TypeError, EOFError):
+        return isinstance(marshal.loads(data), types.CodeType)
+    return False
+
+
 # ---------------------------------------------------------------- building
 
 
@@ -341,14 +405,9 @@ def build(folders: Folders = Folders(), *, write: bool = True) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0: all is well (or was written). 1: something is not in the format, or differs."""
     parser = argparse.ArgumentParser(prog="python -m lessonlib.lab.exercises", description="Make the exercise notebooks.")
-    parser.add_argument("what", choices=("build", "check", "nbgrader"), help="write, compare, or export for nbgrader")
-    parser.add_argument("out", nargs="?", help="nbgrader: the folder to write to")
+    parser.add_argument("what", choices=("build", "check"), help="write, or compare")
     options = parser.parse_args(arguments)
     try:
-        if options.what == "nbgrader":
-            from lessonlib.lab import nbgrader
-
-            return nbgrader.export(Folders().solutions, Path(options.out or "nbgrader"))
         different = build(write=options.what == "build")
     except FormatError as error:
         print(error, file=sys.stderr)

@@ -57,7 +57,7 @@ ANSWER = {"answer": 42}
     ],
 )
 def test_only_the_right_plain_value_scores(source: str, points: int) -> None:
-    """PrairieLearn PR 5184, inducer/relate PR 1283: checks in the learner's own process can be replaced, overheard and left."""
+    """PrairieLearn PR 5184, inducer/relate PR 1283: checks in one process can be replaced, overheard and left."""
     assert score(source, ANSWER, SHORT) == points
 
 
@@ -116,7 +116,8 @@ def test_await_at_the_top_of_a_cell_works_and_magics_are_passed_over() -> None:
 def test_a_check_is_judged_at_its_place_and_a_name_used_twice_is_reported() -> None:
     """ucbds-infra/otter-grader #793, #890: all cells first and the checks afterwards would fail a right answer."""
     cells = [
-        {"id": "a1", "source": "n = 12"}, {"id": "k1", "check": 12}, {"id": "a2", "source": "n = 7"}, {"id": "k2", "check": 7},
+        {"id": "a1", "source": "n = 12"}, {"id": "k1", "check": 12},
+        {"id": "a2", "source": "n = 7"}, {"id": "k2", "check": 7},
     ]  # fmt: skip
     seen = {}
     with Student(SHORT) as student:
@@ -141,7 +142,8 @@ def test_without_its_check_cell_an_answer_is_judged_at_the_end(tmp_path: Path) -
 
 
 def test_a_check_that_was_replaced_judges_nothing(tmp_path: Path) -> None:
-    path = notebook(tmp_path, "class MyParser: pass\ncheck = type('C', (), {'sse': lambda *a: True})", "check.sse(MyParser)")
+    mine = "class MyParser: pass\ncheck = type('C', (), {'sse': lambda *a: True})"
+    path = notebook(tmp_path, mine, "check.sse(MyParser)")
     mark = marks(grade(path))["01.parser"]
     assert (mark["passed"], mark["belief"]) == (False, "wrong_shape")
 

@@ -29,10 +29,7 @@ from typing import Any
 from lessonlib.lab import progress
 from lessonlib.lab.notice import Notice, code, folded, paragraph, title
 
-PROVES = (
-    "A check inside your notebook proves it to you. It could be replaced from within, so it proves nothing to others; "
-    "`lesson grade` runs it in a process of its own."
-)
+PROVES = "A check inside your notebook proves it to you. It could be replaced from within, so it proves nothing to others."
 
 NOT_WRITTEN = "not_written"
 WRONG_SHAPE = "wrong_shape"
@@ -289,7 +286,7 @@ class Result:
 
 
 NEXT = "Next: change your code, run its cell, then this cell again. `lesson hint {exercise}` shows the next hint."
-DONE = "Next: `lesson next` says what comes. " + PROVES
+DONE = PROVES
 
 
 # ---------------------------------------------------------------- a check
