@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from lessonlib.sim import Simulator
 
 WIRES_ON_THE_PORT = (
     ("OpenAI (Responses, Chat Completions)", "{url}/v1", 'OpenAI(base_url="{url}/v1", api_key="any")'),
@@ -24,7 +30,13 @@ WIRES_ON_THE_PORT = (
     "--port", default=8080, show_default=True, type=click.IntRange(0, 65535), help="Where to listen; 0: a free one."
 )
 @click.option("--fault", "faults", multiple=True, metavar="FAULT", help="A fault to have, such as status=529@1; repeatable.")
-def serve(port: int, faults: tuple[str, ...]) -> None:
+@click.option(
+    "--script",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="JSON: the turns to answer with, in order, before the scripted model decides by itself (docs/simulator.md).",
+)
+def serve(port: int, faults: tuple[str, ...], script: Path | None) -> None:
     """Serve the simulator on this machine, for any client or SDK.
 
     All wire formats answer on one port of 127.0.0.1. Any key will do, but there must be one, as in life. `lesson rules
@@ -35,23 +47,31 @@ def serve(port: int, faults: tuple[str, ...]) -> None:
       lesson serve
       lesson serve --fault status=529@1 --fault cut_events=5@2
     """
-    from lessonlib.sim import Simulator
-    from lessonlib.sim.faults import parse
-
-    try:
-        found = [parse(text) for text in faults]
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
+    sim = _simulator(faults, script)
     try:
         from lessonlib.sim import server
     except ModuleNotFoundError as error:
         raise click.ClickException(f'{error.name} is missing: pip install "lessonlib[serve]"') from None
     try:
-        with server.running(Simulator(faults=found), port) as url:
-            _introduce(url, faults)
-            server.wait_for_interrupt()
-    except RuntimeError as error:
-        raise click.ClickException(f"{error} (port {port}; --port 0 takes a free one)") from None
+        listening = server.listen(port)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise click.ClickException(f"cannot listen on port {port}: {reason}; --port 0 takes a free one") from None
+    _introduce(server.address(listening), faults)
+    server.serve(sim, listening)
+
+
+def _simulator(faults: Iterable[str], script: Path | None) -> Simulator:
+    """The simulator that the options describe."""
+    from lessonlib.sim import Simulator
+    from lessonlib.sim.faults import parse
+    from lessonlib.sim.script import read
+
+    try:
+        turns = [] if script is None else read(script.read_text(encoding="utf-8"))
+        return Simulator(script=turns, faults=[parse(text) for text in faults], clock=time.time)
+    except (ValueError, OSError) as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _introduce(url: str, faults: Iterable[str]) -> None:
@@ -66,7 +86,7 @@ def _introduce(url: str, faults: Iterable[str]) -> None:
 @click.command()
 @click.option("--wire", metavar="NAME", help="Only the rules of one wire format, such as anthropic-messages.")
 @click.option("--cues", is_flag=True, help="The words in a prompt that make the model do something particular.")
-@click.option("--faults", is_flag=True, help="The faults that the simulator can be told to have, as text.")
+@click.option("--faults", is_flag=True, help="The faults that the simulator can be told to have.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def rules(wire: str | None, cues: bool, faults: bool, as_json: bool) -> None:
     """List the rules that the simulator keeps, with their sources.
@@ -77,16 +97,9 @@ def rules(wire: str | None, cues: bool, faults: bool, as_json: bool) -> None:
 
     if (wire is not None) + cues + faults > 1:
         raise click.UsageError("--wire, --cues and --faults are three lists: choose one")
-    if faults and as_json:
-        raise click.UsageError("--json goes with the rules or with --cues; the faults come as text")
     if wire is not None and wire not in WIRES:
         raise click.UsageError(f"no wire format {wire!r}; there are {', '.join(WIRES)}")
-    if faults:
-        from lessonlib.sim import faults as module
-
-        click.echo((module.__doc__ or "").partition("What this file does not do")[0].strip())
-        return
-    rows = _cue_rows() if cues else _rule_rows(wire)
+    rows = _cue_rows() if cues else _fault_rows() if faults else _rule_rows(wire)
     for row in rows:
         click.echo(json.dumps(row, ensure_ascii=False) if as_json else _block(row))
 
@@ -105,6 +118,19 @@ def _cue_rows() -> list[dict[str, str]]:
     from lessonlib.sim import CUES
 
     return [{"cue": cue.name, "words": ", ".join(cue.words), "what it does": cue.what} for cue in CUES]
+
+
+def _fault_rows() -> list[dict[str, str]]:
+    from lessonlib.sim.faults import ANYWHERE, KINDS
+
+    return [
+        {
+            "fault": f"{kind.name}={kind.value.upper()}" if kind.value else kind.name,
+            "also takes": ", ".join(f"{name}=" for name in (*kind.also, *ANYWHERE)),
+            "what it does": kind.what,
+        }
+        for kind in KINDS.values()
+    ]
 
 
 def _block(row: dict[str, str]) -> str:

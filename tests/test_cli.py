@@ -308,16 +308,63 @@ def test_rules_names_each_rule_with_its_source() -> None:
 
 
 def test_rules_lists_cues_and_faults() -> None:
+    from lessonlib.sim import CUES
+    from lessonlib.sim.faults import KINDS
+
     assert "in parallel" in run("rules", "--cues").stdout
-    assert "cut_events" in run("rules", "--faults").stdout
-    assert "this file" not in run("rules", "--faults").stdout
+    assert "cut_events=EVENTS" in run("rules", "--faults").stdout
+    for option, names in [("--cues", [cue.name for cue in CUES]), ("--faults", list(KINDS))]:
+        rows = [json.loads(line) for line in run("rules", option, "--json").stdout.splitlines()]
+        assert [next(iter(row.values())).partition("=")[0] for row in rows] == names
     assert run("rules", "--wire", "no-such").exit_code == 2
 
 
-@pytest.mark.parametrize("words", ["--faults --json", "--faults --cues", "--cues --wire openai-chat"])
+@pytest.mark.parametrize("words", ["--faults --cues", "--cues --wire openai-chat"])
 def test_rules_refuses_options_that_it_would_have_to_ignore(words: str) -> None:
     result = run("rules", *words.split())
     assert (result.exit_code, result.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "script", "said"),
+    [
+        (["--fault", "cut=3"], None, "unknown fault 'cut'; the kinds are status"),
+        (["--fault", "status=ten"], None, "status takes a number, not 'ten'"),
+        ([], "[", "the script is no JSON"),
+        ([], '[{"sing": "la"}]', "turn 1: write a text, or an object with one of say, think, call, search, refuse"),
+    ],
+)
+def test_serve_says_what_it_cannot_read(words: list[str], script: str | None, said: str, tmp_path: Path) -> None:
+    if script is not None:
+        file = tmp_path / "script.json"
+        file.write_text(script, encoding="utf-8")
+        words = [*words, "--script", str(file)]
+    result = run("serve", *words)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+
+
+def test_serve_names_a_port_that_is_taken() -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        result = run("serve", "--port", str(port))
+    assert result.exit_code == 1
+    assert f"cannot listen on port {port}" in result.stderr
+    assert "--port 0" in result.stderr
+
+
+def test_serve_names_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    import lessonlib.sim as sim
+
+    monkeypatch.delitem(sys.modules, "lessonlib.sim.server", raising=False)
+    monkeypatch.delattr(sim, "server", raising=False)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    result = run("serve")
+    assert (result.exit_code, result.stderr) == (1, 'Error: uvicorn is missing: pip install "lessonlib[serve]"\n')
 
 
 def test_serve_says_where_it_is_answers_and_ends_with_ctrl_c() -> None:

@@ -272,9 +272,10 @@ def test_a_service_takes_a_compacted_conversation(wire: str, model: str) -> None
     with Client(WIRES[wire](model, api_key="k"), transport=SimTransport(Simulator())) as client:
         messages: list[Message] = []
         for city in ("Lima", "Oslo", "Rome"):
-            ask = Request(messages=[*messages, Message.user(f"What is the weather in {city}?")], reasoning=_reasoning(model))
+            asked = [*messages, Message.user(f"What is the weather in {city}?")]
+            ask = Request(messages=asked, tools=[WEATHER], reasoning=_reasoning(model))
             messages = run_tools(client, ask, {"get_weather": lambda city: f"sunny in {city}"}).messages
-        request = ask.replace(messages=[*messages, Message.user("What is the weather in Cairo?")], tools=[WEATHER])
+        request = ask.replace(messages=[*messages, Message.user("What is the weather in Cairo?")])
         found = force_compact(client, request)
         assert found.replaced == len(messages)
         assert client.generate(found.request).tool_calls
@@ -283,9 +284,9 @@ def test_a_service_takes_a_compacted_conversation(wire: str, model: str) -> None
 @pytest.mark.parametrize(("wire", "model"), WIRE_MODELS)
 def test_a_service_takes_a_running_tool_turn_behind_a_summary(wire: str, model: str) -> None:
     with Client(WIRES[wire](model, api_key="k"), transport=SimTransport(Simulator())) as client:
-        first = Request(messages="What is the weather in Lima?", reasoning=_reasoning(model))  # type: ignore[arg-type]
+        first = Request(messages="What is the weather in Lima?", tools=[WEATHER], reasoning=_reasoning(model))  # type: ignore[arg-type]
         messages = run_tools(client, first, {"get_weather": lambda city: f"sunny in {city}"}).messages
-        asked = first.replace(messages=[*messages, Message.user("What is the weather in Oslo?")], tools=[WEATHER])
+        asked = first.replace(messages=[*messages, Message.user("What is the weather in Oslo?")])
         response = client.generate(asked)
         results = [ToolResult(call_id=each.call_id, content="17 degrees") for each in response.tool_calls]
         request = asked.replace(messages=[*asked.messages, response.message, Message.user(*results)])

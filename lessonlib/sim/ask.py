@@ -6,9 +6,11 @@ encoder is a mistake here too. The parts are those of `lessonlib.types`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
 
-from lessonlib.types import JSON, Message, Text, Tool, ToolCall, ToolResult
+from lessonlib.types import JSON, Message, Opaque, Part, Tool, ToolCall, ToolResult
 
 
 @dataclass(slots=True)
@@ -26,6 +28,7 @@ class Ask:
     parallel: bool = True
     max_tokens: int | None = None
     thinks: bool = False
+    effort: str | None = None
     summary: bool = True
     stop: list[str] = field(default_factory=list)
     output_schema: JSON | None = None
@@ -55,16 +58,24 @@ class Ask:
         """The offered tool of that name."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
-    @property
-    def plain_text(self) -> str:
-        """All text of the conversation, for counting."""
-        words = [self.system]
-        for message in self.messages:
-            for part in message.parts:
-                if isinstance(part, Text):
-                    words.append(part.text)
-                elif isinstance(part, ToolCall):
-                    words.append(f"{part.name} {part.raw_args}")
-                elif isinstance(part, ToolResult):
-                    words.append(part.text)
-        return "\n".join(word for word in words if word)
+
+def conversation(turns: Iterable[tuple[str, list[Part]]]) -> list[Message]:
+    """(role, parts) in their order -> messages of two roles. Neighbours of the same role are one message, whatever the
+    vendor calls the roles; everything that the model did not say is the user's."""
+    roles = (("assistant" if role == "assistant" else "user", parts) for role, parts in turns)
+    messages = []
+    for role, group in groupby(roles, key=lambda turn: turn[0]):
+        parts = [part for _, some in group for part in some]
+        if parts:
+            messages.append(Message(role="assistant" if role == "assistant" else "user", parts=parts))
+    return messages
+
+
+def note(text: str) -> Opaque:
+    """An instruction of the developer in the middle of a conversation: no words of the person, but tokens all the same."""
+    return Opaque(kind="note", raw={"text": text})
+
+
+def note_text(part: Opaque) -> str:
+    """The text of a note; other opaque parts have none that could be counted."""
+    return str((part.raw or {}).get("text", ""))

@@ -1,6 +1,6 @@
 """The simulator: one HTTP request in, status, headers and timed pieces of a body out. No sockets, no threads, no clock.
 
-    request -> route -> early faults -> JSON -> rules -> Ask -> script or model -> cap -> usage -> frontend -> bytes
+    request -> route -> early faults -> rules -> Ask -> script or model -> stop sequences, cap -> usage -> frontend -> bytes
 
 It is strict where the vendors are strict (rules/), and deterministic: the same requests in the same order get the same
 bytes. Two mounts carry it: `transport.py` (in process, httpx) and `server.py` (a real server on the loopback address).
@@ -12,24 +12,26 @@ What this file does not do: it knows no vendor's JSON (`front/`), decides nothin
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lessonlib import capabilities
 from lessonlib.sim import model
 from lessonlib.sim.ask import Ask
 from lessonlib.sim.faults import Fault
 from lessonlib.sim.pieces import head
-from lessonlib.sim.refusal import Context, Refusal
-from lessonlib.sim.script import Call, Refuse, Say, Segment, Think, Turn, turn
+from lessonlib.sim.refusal import PROMPTS, Context, Refusal
+from lessonlib.sim.script import Call, Say, Segment, Think, Turn, turn
 from lessonlib.sim.signing import digest
-from lessonlib.sim.usage import PER_TOOL, Counts, PromptCache, input_tokens
+from lessonlib.sim.usage import PER_TOOL, Counts, PromptCache, cost, count, measure
 from lessonlib.types import JSON, StopReason
-from lessonlib.vocabulary import count_text
 from lessonlib.wire.base import compact, read_json
 
 if TYPE_CHECKING:
@@ -39,8 +41,12 @@ EPOCH = 1_796_040_000
 """The simulator's own "now" in Unix seconds (30 November 2026, noon UTC), so that ids and dates do not change."""
 
 MAX_BODY = 32 * 1024 * 1024
+MAX_DEPTH = 100
+"""Levels of nesting in a request's JSON; more is refused, as by every service that protects its stack."""
+MAX_NUMBER = 1e300
 KEPT_REQUESTS = 1000
-"""How many requests `Simulator.requests` remembers: a server that runs for days must not grow."""
+KEPT_ANSWERS = 1000
+"""How many requests and stored answers are remembered: a server that runs for days must not grow."""
 
 
 class Reset(Exception):
@@ -80,11 +86,25 @@ class Answer:
     id: str
     created: int
     body: JSON
-    sim: Simulator = field(repr=False)
+    extra: JSON = field(default_factory=dict)
+    """What a frontend found out while it read the request, and needs again when it writes the answer."""
 
     def part_id(self, place: int, kind: str) -> str:
         """A stable id for the segment number `place`."""
         return digest(self.id, place, kind)[:24]
+
+
+@dataclass(slots=True)
+class Stored:
+    """An answer that the vendor keeps. `own`: the vendor's items of this exchange. `history`: those of the conversation up
+    to and with it. `pending`: it was asked for in the background, and nobody has looked at it yet. `cancelled`: before."""
+
+    wire: str
+    answer: Answer
+    own: list[JSON]
+    history: list[JSON]
+    pending: bool = False
+    cancelled: bool = False
 
 
 class Simulator:
@@ -93,6 +113,7 @@ class Simulator:
     script: turns to play, one per request, before the model decides by itself. faults: see faults.py. keys: the API keys
     that are accepted; None accepts every non-empty one. cache_minimum: tokens below which nothing is cached. cache_file:
     where the prompt cache outlives the process. clock: seconds, for the cache and for dates. max_body: bytes before "413".
+    window: tokens that a model's window holds, instead of the real one, so that a short prompt can be too long.
 
     `requests` holds what came, for tests that look at what was really sent: (request, parsed body, refusal or None).
     """
@@ -107,13 +128,16 @@ class Simulator:
         cache_file: Path | None = None,
         clock: Callable[[], float] | None = None,
         max_body: int = MAX_BODY,
+        window: int | None = None,
     ) -> None:
         self.script = [turn(entry) for entry in script]
         self.faults = list(faults)
         self.keys = None if keys is None else frozenset(keys)
         self.max_body = max_body
+        self.window = window
         self.requests: deque[tuple[SimRequest, JSON | None, Refusal | None]] = deque(maxlen=KEPT_REQUESTS)
-        self.stored: dict[str, JSON] = {}
+        self._stored: dict[str, Stored] = {}
+        self._items: dict[str, JSON] = {}
         self._lock = threading.Lock()
         self._number = 0
         self._played = 0
@@ -129,93 +153,202 @@ class Simulator:
         with self._lock:
             self._number += 1
             number = self._number
-        front = route(request.method, request.path)
-        if front is None:
+        found = route(request.method, request.path, request.headers)
+        if found is None:
             self._note(request, None, None)
-            return _json_reply(404, {"error": {"message": f"no such path: {request.method} {request.path}"}})
-        too_large = len(request.body) > self.max_body
-        body = {} if too_large else _parsed(request.body)  # a rule says so, in the vendor's words
-        prompt = front.prompt(body or {})
-        faults = [fault for fault in self.faults if fault.hits(number, prompt)]
-        early = next((fault for fault in faults if fault.kind in ("status", "html")), None)
-        if early is not None:
-            return self._early(early, front, request, body)
-        if body is None:
-            return self._refuse(front, request, None, Refusal(400, front.bad_request, "The body is not a JSON object."))
-        return self._answer(front, request, body, number, faults)
+            return _nowhere(request)
+        front, operation, target = found
+        context = self.context(front, operation, target, request)
+        faults = self._faults(front, context, number)
+        refusal = _early(faults, front)
+        if refusal is None:
+            refusal = front.book.first_refusal(context)
+        if refusal is not None:
+            return self._refuse(front, request, context, refusal, number, faults)
+        if operation == "answer":
+            return self._answer(front, request, context, number, faults)
+        self._note(request, context.body, None)
+        result = front.perform(context)
+        if isinstance(result, dict):
+            return _whole(200, result, front.headers(number), {})
+        return _streamed(result, front.headers(number), {})
 
-    def _answer(self, front: Front, request: SimRequest, body: JSON, number: int, faults: list[Fault]) -> SimReply:
+    def context(self, front: Front, operation: str, target: str, request: SimRequest) -> Context:
+        """The request as the rules see it."""
+        body: JSON = {}
+        broken, halves = None, False
+        if operation in PROMPTS and len(request.body) <= self.max_body:  # a larger one is refused unread, by a rule
+            body, broken, halves = parsed(request.body)
+        asked = front.model(target, body)
         context = Context(
-            front.wire, request.path, request.headers, body, len(request.body), self, front.model(request.path, body)
-        )
-        refusal = front.book.first_refusal(context)
-        if refusal is not None:
-            return self._refuse(front, request, body, refusal)
-        ask = front.read(context)
-        refusal = front.too_long(context, input_tokens(ask)) if _too_long(ask) else None
-        if refusal is not None:
-            return self._refuse(front, request, body, refusal)
-        said = self._turn(ask, front.pauses)
-        counts = self.cache.account(ask, said, **front.cache_options(context))
-        answer = Answer(ask, said, counts, digest(number, request.path, body)[:24], int(self._clock()), body, self)
-        refusal = front.refuses(answer)
-        streams = front.streams(answer, request.path)
-        if refusal is not None and not streams:
-            return self._refuse(front, request, body, refusal)
-        self._note(request, body, refusal)
-        front.remember(answer)
-        return _reply(front, answer, faults, streams)
+            front.wire, operation, request.path, request.headers, body, len(request.body), self, asked, target, broken,
+            halves, capabilities.of(asked),
+        )  # fmt: skip
+        context.look(front.shape, nulls=front.nulls)
+        return context
 
-    def _turn(self, ask: Ask, pauses: bool) -> Turn:
+    def _faults(self, front: Front, context: Context, number: int) -> dict[str, Fault]:
+        """The faults of this request by kind; of one kind the first that was given."""
+        prompt = front.prompt(context.body) if any(fault.cue for fault in self.faults) else ""
+        hits = [fault for fault in self.faults if fault.hits(number, prompt)]
+        return {fault.kind: fault for fault in reversed(hits)}
+
+    def _answer(
+        self, front: Front, request: SimRequest, context: Context, number: int, faults: dict[str, Fault]
+    ) -> SimReply:
+        ask = front.read(context)
+        window = self.window if self.window is not None else context.able.window
+        if window is not None and front.truncates(context):
+            ask.messages = _newest(ask, window)
+        prompt = measure(ask)
+        context.tokens, context.cap, context.window = prompt.total, ask.max_tokens, window
+        refusal = front.book.first_refusal(context, "window")
+        if refusal is not None:
+            return self._refuse(front, request, context, refusal, number, faults)
+        left = None if window is None else max(0, window - prompt.total)
+        said = limited(stopped(front.adapt(self._turn(ask), ask, context), ask.stop), ask.max_tokens, left)
+        counts = self.cache.account(prompt, said, front.cache_options(context))
+        answer_id = digest(number, request.path, context.body)[:24]
+        answer = Answer(ask, said, counts, answer_id, int(self._clock()), context.body, front.findings(context))
+        refusal = front.refuses(answer)
+        streams = front.streams(answer, context)
+        if not streams and refusal is None:
+            refusal = _instead(faults, front)
+        if refusal is not None and not streams:
+            return self._refuse(front, request, context, refusal, number, faults)
+        self._note(request, context.body, refusal)
+        front.remember(answer, self)
+        headers = front.headers(number)
+        if not streams or "json" in faults:
+            return _whole(200, front.whole(answer), headers, faults)
+        return _streamed(_faulty_frames(front, answer, faults), headers, faults)
+
+    def _turn(self, ask: Ask) -> Turn:
         with self._lock:
             scripted = self.script[self._played] if self._played < len(self.script) else None
             self._played += scripted is not None
-        said = scripted if scripted is not None else model.answer(ask)
-        if said.reason is StopReason.PAUSE and not pauses:
-            said = Turn((*said.segments[:-1], *model.answer(replace(ask, paused=True)).segments))
-        return capped(stopped(said, ask.stop), ask.max_tokens)
+        return scripted if scripted is not None else model.answer(ask)
 
-    # ------------------------------------------------------------ refusals
-
-    def _refuse(self, front: Front, request: SimRequest, body: JSON | None, refusal: Refusal) -> SimReply:
-        self._note(request, body, refusal)
-        return _json_reply(refusal.status, front.error(refusal), {**front.headers(self._number), **refusal.headers})
-
-    def _early(self, fault: Fault, front: Front, request: SimRequest, body: JSON | None) -> SimReply:
-        self._note(request, body, None)
-        headers = front.headers(self._number)
-        if fault.retry_after is not None:
-            headers["retry-after"] = f"{fault.retry_after:g}"
-        if fault.kind == "html":
-            page = f"<html><head><title>{fault.status}</title></head><body><h1>Bad gateway</h1></body></html>\n"
-            return SimReply(fault.status, {**headers, "content-type": "text/html"}, [(0.0, page.encode("utf-8"))])
-        refusal = front.fault_refusal(fault)
-        return _json_reply(fault.status, front.error(refusal), headers)
+    def _refuse(
+        self, front: Front, request: SimRequest, context: Context, refusal: Refusal, number: int, faults: dict[str, Fault]
+    ) -> SimReply:
+        self._note(request, None if context.broken else context.body, refusal if refusal.rule else None)
+        headers = front.headers(number)
+        if refusal.wait is not None:
+            headers["retry-after"] = f"{refusal.wait:g}"
+        if "html" in faults and refusal.rule is None:
+            page = f"<html><head><title>{refusal.status}</title></head><body><h1>Bad gateway</h1></body></html>\n"
+            return SimReply(refusal.status, {**headers, "content-type": "text/html"}, [(0.0, page.encode("utf-8"))])
+        return _whole(refusal.status, front.error(refusal, front.request_id(number)), headers, {})
 
     def _note(self, request: SimRequest, body: JSON | None, refusal: Refusal | None) -> None:
         with self._lock:
             self.requests.append((request, body, refusal))
 
+    # ------------------------------------------------------------ stored answers
 
-# ---------------------------------------------------------------- the cap and the stop sequences
+    def keep(self, name: str, stored: Stored) -> None:
+        """Store an answer under the vendor's id; the oldest gives way."""
+        with self._lock:
+            self._stored[name] = stored
+            self._items |= {item["id"]: item for item in stored.own if isinstance(item.get("id"), str)}
+            while len(self._stored) > KEPT_ANSWERS:
+                self._drop(next(iter(self._stored)))
+
+    def kept(self, wire: str, name: object) -> Stored | None:
+        """The stored answer of a wire format with that id."""
+        with self._lock:
+            stored = self._stored.get(name) if isinstance(name, str) else None
+        return stored if stored is not None and stored.wire == wire else None
+
+    def item(self, item_id: object) -> JSON | None:
+        """An item of any stored answer, by its id."""
+        with self._lock:
+            return self._items.get(item_id) if isinstance(item_id, str) else None
+
+    def forget(self, name: str) -> None:
+        """Delete a stored answer."""
+        with self._lock:
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        for item in self._stored.pop(name).own:
+            self._items.pop(str(item.get("id")), None)
+
+
+# ---------------------------------------------------------------- the request
+
+
+def parsed(data: bytes) -> tuple[JSON, str | None, bool]:
+    """(the body, why it is no JSON object, whether it held half characters)."""
+    try:
+        value = read_json(data.decode("utf-8"), constants=False)
+    except ValueError:
+        return {}, "it is not JSON", False
+    if not isinstance(value, dict):
+        return {}, "it is JSON, but not an object", False
+    problem = _beyond(value)
+    if problem is not None:
+        return {}, problem, False
+    if re.search(rb"\\u[dD][89a-fA-F]", data) is None:
+        return value, None, False
+    text = json.dumps(value, ensure_ascii=False)
+    clean = text.encode("utf-8", "replace").decode("utf-8")
+    return json.loads(clean), None, clean != text
+
+
+def _beyond(value: Any) -> str | None:
+    """Whether a JSON value is nested too deeply, or has a number that no computation survives. No recursion."""
+    level: list[Any] = [value]
+    for _ in range(MAX_DEPTH):
+        if not level:
+            return None
+        below: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+            elif isinstance(one, (int, float)) and not -MAX_NUMBER < one < MAX_NUMBER:
+                return "it has a number out of range"
+        level = below
+    return f"it is nested more than {MAX_DEPTH} levels deep"
+
+
+def _newest(ask: Ask, window: int) -> list[Any]:
+    """The newest messages that fit into the window, at least one; the oldest go first."""
+    sizes = measure(ask).sizes
+    first = next((place for place in range(len(ask.messages)) if sizes[-1] - sizes[place] + sizes[0] <= window), None)
+    return ask.messages[-1:] if first is None else ask.messages[first:]
+
+
+# ---------------------------------------------------------------- stop sequences, the cap and the window
+
+
+def limited(said: Turn, max_tokens: int | None, left: int | None) -> Turn:
+    """The turn under the request's cap, or under what is left of the model's window if that is less."""
+    if left is None or (max_tokens is not None and max_tokens <= left):
+        return capped(said, max_tokens)
+    cut = capped(said, left)
+    return replace(cut, full=cut.stop is StopReason.LENGTH)
 
 
 def capped(said: Turn, max_tokens: int | None) -> Turn:
     """The turn as it comes out under an output cap (which reasoning counts against), or under a wanted `run_out`."""
     if said.run_out is not None:
-        max_tokens = _tokens_before(said, said.run_out)
+        wanted = _tokens_before(said, said.run_out)
+        max_tokens = wanted if max_tokens is None else min(wanted, max_tokens)
     if max_tokens is None:
         return said
     left = max_tokens
     kept: list[Segment] = []
     for segment in said.segments:
-        cost = _cost(segment)
-        if cost <= left:
-            kept.append(segment)
-            left -= cost
-            continue
-        cut = _cut(segment, left)
-        return replace(said, segments=(*kept, *([cut] if cut else [])), stop=StopReason.LENGTH, run_out=None)
+        price = cost(segment)
+        if price > left:
+            cut = _cut(segment, left)
+            return replace(said, segments=(*kept, *([cut] if cut else [])), stop=StopReason.LENGTH, run_out=None)
+        kept.append(segment)
+        left -= price
     return said
 
 
@@ -224,33 +357,25 @@ def _tokens_before(said: Turn, where: str) -> int:
     kinds = {"text": Say, "reasoning": Think, "arguments": Call}
     spent = 0
     for segment in said.segments:
+        if isinstance(segment, Call) and where == "arguments":
+            return spent + PER_TOOL + count(segment.name) + max(1, count(segment.text) // 2)
         if isinstance(segment, kinds[where]):
-            return spent + (PER_TOOL if where == "arguments" else 0) + max(1, (_cost(segment) - PER_TOOL) * 2 // 3)
-        spent += _cost(segment)
-    return spent
-
-
-def _cost(segment: Segment) -> int:
-    match segment:
-        case Think(text, tokens):
-            return count_text(text) if tokens is None else tokens
-        case Say(text) | Refuse(text):
-            return count_text(text)
-        case Call():
-            return PER_TOOL + count_text(segment.name + segment.text)
-        case _:
-            return PER_TOOL
+            return spent + max(1, cost(segment) * 2 // 3)
+        spent += cost(segment)
+    return max(0, spent - 1)
 
 
 def _cut(segment: Segment, left: int) -> Segment | None:
+    """What comes out of a segment that costs more than is left; None if nothing does."""
     match segment:
         case Think(text):
-            return Think(head(text, left), tokens=left, whole=False) if left else None
+            return replace(segment, text=head(text, left), tokens=left, whole=False) if left else None
         case Say(text):
-            return Say(head(text, left), whole=False) if left else None
-        case Call(name):
-            tokens = max(0, left - PER_TOOL - count_text(name))
-            return Call(name, head(segment.text, tokens)[: max(0, len(segment.text) - 1)], whole=False)
+            said = head(text, left)
+            return Say(said, whole=False) if said else None
+        case Call(name) if left > PER_TOOL + count(name):
+            text = head(segment.text, left - PER_TOOL - count(name))
+            return Call(name, text[: max(0, len(segment.text) - 1)], whole=False)
         case _:
             return None
 
@@ -268,56 +393,69 @@ def stopped(said: Turn, sequences: Sequence[str]) -> Turn:
     return said
 
 
-def _too_long(ask: Ask) -> bool:
-    window = capabilities.of(ask.model).window
-    return window is not None and input_tokens(ask) + (ask.max_tokens or 0) > window
-
-
 # ---------------------------------------------------------------- replies
 
 
-def _parsed(body: bytes) -> JSON | None:
-    try:
-        value = read_json(body)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+def _nowhere(request: SimRequest) -> SimReply:
+    """The answer to a path that no vendor has, readable by each vendor's package."""
+    path = request.path.split("?", 1)[0]
+    message = f"Invalid URL ({request.method} {path}). `lesson serve` prints the base URL for each API."
+    if "/v1/v1" in path or "/v1/v1beta" in path:
+        message += " This one has its version twice: the base URL must not end in /v1 here."
+    error = {"type": "invalid_request_error", "message": message, "param": None, "code": "not_found"}
+    return _whole(404, {"type": "error", "error": error}, {}, {})
 
 
-def _json_reply(status: int, payload: object, headers: Mapping[str, str] | None = None) -> SimReply:
-    data = compact(payload).encode("utf-8", "backslashreplace")
-    return SimReply(
-        status, {**(headers or {}), "content-type": "application/json", "content-length": str(len(data))}, [(0.0, data)]
-    )
+def _early(faults: Mapping[str, Fault], front: Front) -> Refusal | None:
+    """The error that a fault puts in the place of any answer."""
+    fault = faults.get("status") or faults.get("html")
+    return front.fault_refusal(fault) if fault is not None else None
 
 
-def _reply(front: Front, answer: Answer, faults: list[Fault], streams: bool) -> SimReply:
-    by_kind = {fault.kind: fault for fault in faults}
-    headers = front.headers(answer.sim._number)
-    if not streams or "json" in by_kind:
-        return _json_reply(200, front.whole(answer), headers)
-    kind = by_kind["content_type"].text if "content_type" in by_kind else "text/event-stream"
-    frames = _faulty_frames(front, front.frames(answer), by_kind)
-    return SimReply(200, {**headers, "content-type": kind, "cache-control": "no-cache"}, _faulty_bytes(frames, by_kind))
+def _instead(faults: Mapping[str, Fault], front: Front) -> Refusal | None:
+    """The error in the place of a whole answer, where a stream would have had it in its middle."""
+    fault = faults.get("error_event")
+    return front.fault_refusal(fault) if fault is not None else None
 
 
-def _faulty_frames(front: Front, frames: Iterator[bytes], faults: Mapping[str, Fault]) -> Iterator[tuple[float, bytes]]:
+def _whole(status: int, payload: object, headers: Mapping[str, str], faults: Mapping[str, Fault]) -> SimReply:
+    """A JSON body. Its length is announced, unless a fault will not keep it."""
+    data = compact(payload).encode("utf-8", "replace")
+    kind = faults["content_type"].text if "content_type" in faults else "application/json"
+    length = {} if faults else {"content-length": str(len(data))}
+    delay = faults["slow"].seconds if "slow" in faults else 0.0
+    return SimReply(status, {**headers, "content-type": kind, **length}, _faulty_bytes(iter([(delay, data)]), faults))
+
+
+def _streamed(frames: Iterator[tuple[float, bytes]], headers: Mapping[str, str], faults: Mapping[str, Fault]) -> SimReply:
+    """A body of server-sent events."""
+    kind = faults["content_type"].text if "content_type" in faults else "text/event-stream"
+    return SimReply(200, {**headers, "content-type": kind, "cache-control": "no-cache"}, _faulty_bytes(frames, faults))
+
+
+def _faulty_frames(front: Front, answer: Answer, faults: Mapping[str, Fault]) -> Iterator[tuple[float, bytes]]:
     """The frames with the faults that count events."""
     delay = faults["slow"].seconds if "slow" in faults else 0.0
-    cut = faults.get("cut_events") or faults.get("error_event")
-    for number, frame in enumerate(frames):
-        if cut is not None and number >= cut.events:
+    error = faults.get("error_event")
+    ends = [fault.events for fault in (error, faults.get("cut_events")) if fault is not None]
+    end = min(ends) if ends else math.inf
+    number = 0
+    for frame in front.frames(answer):
+        if number >= end:
             break
         yield delay, frame
-    if "error_event" in faults:
-        yield delay, front.error_frame(front.fault_refusal(faults["error_event"]))
+        number += 1
+    if error is not None and error.events == end:
+        for frame in front.error_frames(front.fault_refusal(error), answer, number):
+            yield delay, frame
 
 
 def _faulty_bytes(frames: Iterator[tuple[float, bytes]], faults: Mapping[str, Fault]) -> Iterator[tuple[float, bytes]]:
     """The bytes with the faults that count bytes: resets, hangs, cuts, and the size of the network reads."""
     size = faults["chunks"].bytes if "chunks" in faults else 0
     ends = [fault for kind, fault in faults.items() if kind in ("cut_bytes", "reset", "hang")]
-    left = ends[0].bytes if ends else None
+    end = min(ends, key=lambda fault: fault.bytes) if ends else None
+    left = end.bytes if end is not None else None
     for delay, frame in frames:
         data = frame if left is None else frame[:left]
         for start in range(0, len(data), size or len(data) or 1):
@@ -326,7 +464,7 @@ def _faulty_bytes(frames: Iterator[tuple[float, bytes]], faults: Mapping[str, Fa
             left -= len(data)
             if left <= 0:
                 break
-    if ends and ends[0].kind == "reset":
+    if end is not None and end.kind == "reset":
         raise Reset
-    if ends and ends[0].kind == "hang":
+    if end is not None and end.kind == "hang":
         raise Hang

@@ -8,22 +8,28 @@ backslash and its letter. Whether a *network read* cuts inside a character is th
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterator
 
 from lessonlib import vocabulary
+from lessonlib.sim.usage import SLICE
+
+
+def _tokens(text: str) -> Iterator[bytes]:
+    for start in range(0, len(text), SLICE):
+        yield from vocabulary.pieces(text[start : start + SLICE])
 
 
 def text_pieces(text: str) -> list[str]:
     """The text in token-sized pieces of whole characters."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    pieces = [decoder.decode(piece) for piece in vocabulary.pieces(text)]
+    pieces = [decoder.decode(piece) for piece in _tokens(text)]
     tail = decoder.decode(b"", final=True)
     return [piece for piece in [*pieces, tail] if piece]
 
 
 def head(text: str, tokens: int) -> str:
     """The first `tokens` tokens of a text, half a character at the end left out."""
-    joined = b"".join(vocabulary.pieces(text)[: max(0, tokens)])
-    return joined.decode("utf-8", "ignore")
+    return b"".join(piece for _, piece in zip(range(max(0, tokens)), _tokens(text), strict=False)).decode("utf-8", "ignore")
 
 
 def coarse_pieces(text: str, size: int = 12) -> list[str]:

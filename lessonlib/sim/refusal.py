@@ -6,11 +6,12 @@ Each rule is one small function with its name, the wire formats that it guards, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from lessonlib import capabilities
+from lessonlib.sim.shapes import Problem, Shape, problems
 from lessonlib.types import JSON
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 class Refusal:
     """A vendor's no: HTTP status, the vendor's own type or code words, and a message of ours.
 
-    `rule` is the name of the rule that said it; faults have none.
+    `rule` is the name of the rule that said it; faults have none. `wait`: seconds that the service asks to wait, which some
+    vendors also write into the body.
     """
 
     status: int
@@ -29,29 +31,59 @@ class Refusal:
     message: str
     code: str | None = None
     param: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    wait: float | None = None
     rule: str | None = None
 
 
 @dataclass(slots=True)
 class Context:
-    """What a rule sees: the request as it came."""
+    """What a rule sees: the request as it came. `operation` is what is asked for ("answer", "count", "get", ...), `target`
+    the id in the path. `broken`: why the body is no JSON object. `halves`: the body holds half characters (lone
+    surrogates), which have been replaced. `tokens`, `cap`, `window`: the measured prompt, the output cap and the model's
+    window (None: not known), for the rules that are asked when the prompt has been read."""
 
     wire: str
+    operation: str
     path: str
     headers: Mapping[str, str]
     body: JSON
     size: int
     sim: Simulator
     model: str = ""
+    target: str = ""
+    broken: str | None = None
+    halves: bool = False
+    able: capabilities.Capabilities = capabilities.UNKNOWN
+    tokens: int = 0
+    cap: int | None = None
+    window: int | None = None
+    problems: list[Problem] = field(default_factory=list)
 
-    @property
-    def able(self) -> capabilities.Capabilities:
-        """What the asked model accepts."""
-        return capabilities.of(self.model)
+    def look(self, shape: Shape, *, nulls: bool) -> None:
+        """Compares the body with the shape that the vendor documents; three rules per vendor say what was found."""
+        self.problems = list(problems(self.body, shape, nulls=nulls))
+
+    def problem(self, kind: str) -> Problem | None:
+        """The first misfit of a kind."""
+        return next((found for found in self.problems if found.kind == kind), None)
+
+    def get(self, *path: str) -> Any:
+        """The value at a path of field names; None where there is none."""
+        value: Any = self.body
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        return value
 
 
 Check = Callable[[Context], Refusal | None]
+
+ANSWERS = frozenset({"answer"})
+PROMPTS = frozenset({"answer", "count"})
+"""The operations that bring a whole prompt along: most rules are about them."""
+ALWAYS = frozenset({"answer", "count", "get", "delete", "cancel", "models"})
+STORED = frozenset({"get", "delete", "cancel"})
+WINDOW = frozenset({"window"})
+"""Asked when the prompt has been read and measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +95,7 @@ class Rule:
     sentence: str
     source: str
     check: Check
+    operations: frozenset[str] = PROMPTS
 
 
 class RuleBook:
@@ -72,29 +105,24 @@ class RuleBook:
         self.wires = wires
         self.rules: list[Rule] = []
 
-    def rule(self, source: str, *wires: str) -> Callable[[Check], Check]:
-        """Adds a function to the book: `@BOOK.rule("docs/wire/anthropic.md 3")`. `wires` narrows it."""
+    def rule(self, source: str, *wires: str, on: frozenset[str] = PROMPTS) -> Callable[[Check], Check]:
+        """Adds a function to the book: `@BOOK.rule("docs/wire/anthropic.md 3")`. `wires` narrows it, `on` says for which
+        operations it is asked."""
 
         def add(check: Check) -> Check:
             sentence = " ".join((check.__doc__ or "").split())
-            self.rules.append(Rule(check.__name__, wires or self.wires, sentence, source, check))
+            self.rules.append(Rule(check.__name__, wires or self.wires, sentence, source, check, on))
             return check
 
         return add
 
-    def first_refusal(self, context: Context) -> Refusal | None:
-        """The first rule's refusal, with the rule's name, or None."""
+    def first_refusal(
+        self, context: Context, operation: str | None = None, *, without: Collection[str] = ()
+    ) -> Refusal | None:
+        """The first rule's refusal, with the rule's name, or None. without: names of rules that are not asked."""
         for rule in self.rules:
-            if context.wire in rule.wires:
-                refusal = rule.check(context)
-                if refusal is not None:
-                    return Refusal(
-                        refusal.status,
-                        refusal.type,
-                        refusal.message,
-                        refusal.code,
-                        refusal.param,
-                        refusal.headers,
-                        rule.name,
-                    )
+            asked = context.wire in rule.wires and (operation or context.operation) in rule.operations
+            refusal = rule.check(context) if asked and rule.name not in without else None
+            if refusal is not None:
+                return replace(refusal, rule=rule.name)
         return None

@@ -2,16 +2,20 @@
 
     Simulator(script=[[Think("..."), Call("get_weather", {"city": "北京"})], [Say("Sunny.")]])
 
-A script plays its turns in order, one per request. Without one, `model.py` decides by the request. A frontend renders the
-same turn whole or as a stream, so that the two cannot differ.
+A script plays its turns in order, one per request. Without one, or behind its end, `model.py` decides by the request. A
+frontend renders the same turn whole or as a stream, so that the two cannot differ. `read` takes a script from JSON:
+
+    ["Hello.", [{"think": "..."}, {"call": "get_weather", "args": {"city": "北京"}}], {"say": "Sunny."}]
 
 What this file does not do: it knows no wire format, and cuts nothing (`core.py` applies the output cap).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from lessonlib.types import JSON, StopReason
 from lessonlib.wire.base import compact
@@ -19,11 +23,13 @@ from lessonlib.wire.base import compact
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """Reasoning. `text` is what a summary would show; `tokens` the count to report if it is not the text's own."""
+    """Reasoning. `text` is what a summary would show; `tokens` the count to report if it is not the text's own. `redacted`:
+    the vendor hides it (Anthropic sends such a block encrypted)."""
 
     text: str
     tokens: int | None = None
     whole: bool = True
+    redacted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,8 @@ class ServerCall:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The model declines. `category` is the policy's name where the vendor reports one."""
+    """The model declines. `category` is the policy's name where the vendor reports one. Without a text the vendor's filter
+    stopped the answer before its first word."""
 
     text: str = ""
     category: str = "general_harms"
@@ -74,13 +81,15 @@ class Turn:
     """One answer. `stop` None: tool_use if there is a call, refusal if there is a refusal, else end.
 
     run_out: where the answer runs into its cap ("text", "reasoning" or "arguments"), even if the cap is far away.
-    stop_sequence: the stop sequence that ended it. unseen: tokens that are counted and leave no trace in the answer.
+    stop_sequence: the stop sequence that ended it. full: not the request's cap ended it, but the model's window. unseen:
+    tokens that are counted and leave no trace in the answer.
     """
 
     segments: tuple[Segment, ...]
     stop: StopReason | None = None
     run_out: str | None = None
     stop_sequence: str | None = None
+    full: bool = False
     unseen: int = 0
 
     @property
@@ -109,3 +118,47 @@ def turn(entry: Turn | str | Segment | Sequence[Segment]) -> Turn:
     if isinstance(entry, Segment):
         return Turn((entry,))
     return Turn(tuple(entry))
+
+
+# ---------------------------------------------------------------- a script in a file
+
+
+_SEGMENTS: dict[str, tuple[Callable[..., Segment], dict[str, tuple[type, ...]]]] = {
+    "say": (Say, {}),
+    "think": (Think, {"tokens": (int,), "redacted": (bool,)}),
+    "call": (Call, {"args": (dict, str)}),
+    "search": (ServerCall, {"result": (str, type(None))}),
+    "refuse": (Refuse, {"category": (str,)}),
+}
+"""The word of each segment, whose value is its first field, with its other fields and their types."""
+
+
+def read(text: str) -> list[Turn]:
+    """A script from JSON: a list of turns, each a text, a segment or a list of segments. ValueError says what is wrong."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the script is no JSON: {error}") from None
+    if not isinstance(found, list):
+        raise ValueError('a script is a list of turns, such as ["Hello.", {"say": "Goodbye."}]')
+    return [_turn(entry, f"turn {number}") for number, entry in enumerate(found, 1)]
+
+
+def _turn(entry: Any, place: str) -> Turn:
+    if isinstance(entry, list):
+        return Turn(tuple(_segment(one, f"{place}, segment {number}") for number, one in enumerate(entry, 1)))
+    return turn(_segment(entry, place))
+
+
+def _segment(entry: Any, place: str) -> Segment:
+    if isinstance(entry, str):
+        return Say(entry)
+    words = [word for word in _SEGMENTS if isinstance(entry, dict) and word in entry]
+    if len(words) != 1:
+        raise ValueError(f"{place}: write a text, or an object with one of {', '.join(_SEGMENTS)}")
+    make, fields = _SEGMENTS[words[0]]
+    given = {name: value for name, value in entry.items() if name != words[0]}
+    wrong = [name for name, value in given.items() if type(value) not in fields.get(name, ())]
+    if not isinstance(entry[words[0]], str) or wrong:
+        raise ValueError(f"{place}: {wrong[0] if wrong else words[0]!r} is not what {words[0]!r} takes")
+    return make(entry[words[0]], **given)

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -27,7 +29,7 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 HOST = "127.0.0.1"
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
-START_TIMEOUT = 10.0
+STOP_TIMEOUT = 10.0
 
 
 class SimApp:
@@ -46,7 +48,7 @@ class SimApp:
         body = await _body(receive, self.sim.max_body + 1)
         if body is None:
             return
-        path = scope.get("raw_path", scope["path"].encode("utf-8")).decode("latin-1")
+        path = (scope.get("raw_path") or scope["path"].encode("utf-8")).decode("latin-1")
         query = scope.get("query_string", b"").decode("latin-1")
         request = SimRequest(scope["method"], f"{path}?{query}" if query else path, headers, body)
         await _respond(self.sim.handle(request), receive, send)
@@ -119,40 +121,49 @@ def _host_name(host: str) -> str:
 # ---------------------------------------------------------------- running it
 
 
-def config(sim: Simulator, port: int) -> uvicorn.Config:
-    """uvicorn's settings: loopback, quiet, no lifespan events."""
-    return uvicorn.Config(
-        SimApp(sim), host=HOST, port=port, log_level="critical", access_log=False, lifespan="off", server_header=False
+def listen(port: int) -> socket.socket:
+    """A socket on the loopback address that takes connections from now on; port 0 is a free one. OSError if it is taken."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if os.name == "posix":  # there it means "even if the last server's connections are still closing"; not on Windows
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((HOST, port))
+        listening.listen(512)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+def address(listening: socket.socket) -> str:
+    """The URL of a listening socket."""
+    return f"http://{HOST}:{listening.getsockname()[1]}"
+
+
+def server(sim: Simulator) -> uvicorn.Server:
+    """uvicorn around a simulator: quiet, no lifespan events, and no waiting for slow streams when it stops."""
+    config = uvicorn.Config(
+        SimApp(sim), log_level="critical", access_log=False, lifespan="off", server_header=False, timeout_graceful_shutdown=1
     )
+    return uvicorn.Server(config)
 
 
-def wait_for_interrupt() -> None:
-    """Sleeps until Ctrl-C."""
-    with contextlib.suppress(KeyboardInterrupt):
-        threading.Event().wait()
+def serve(sim: Simulator, listening: socket.socket) -> None:
+    """Serve until Ctrl-C, which is the way to end it and no error."""
+    with contextlib.suppress(KeyboardInterrupt):  # uvicorn closes its connections first, and then raises the signal again
+        server(sim).run(sockets=[listening])
 
 
 @contextlib.contextmanager
 def running(sim: Simulator, port: int = 0) -> Iterator[str]:
     """A server in a thread for the time of a `with` block; gives its base URL. Port 0 takes a free one."""
-    server = uvicorn.Server(config(sim, port))
-    thread = threading.Thread(target=server.run, name="lessonlib simulator", daemon=True)
+    listening, running_server = listen(port), server(sim)
+    thread = threading.Thread(
+        target=running_server.run, kwargs={"sockets": [listening]}, name="lessonlib simulator", daemon=True
+    )
     thread.start()
     try:
-        yield f"http://{HOST}:{_started_port(server, thread)}"
+        yield address(listening)
     finally:
-        server.should_exit = True
-        server.force_exit = True
-        thread.join(START_TIMEOUT)
-
-
-def _started_port(server: uvicorn.Server, thread: threading.Thread) -> int:
-    waited = threading.Event()
-    for _ in range(int(START_TIMEOUT / 0.01)):
-        if server.started:
-            port: int = server.servers[0].sockets[0].getsockname()[1]
-            return port
-        if not thread.is_alive():
-            raise RuntimeError("the server did not start; is the port taken?")
-        waited.wait(0.01)
-    raise RuntimeError("the server did not start in time")
+        running_server.should_exit = running_server.force_exit = True
+        thread.join(STOP_TIMEOUT)

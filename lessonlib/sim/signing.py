@@ -1,7 +1,8 @@
 """Signatures for what only the vendor may have written: thinking blocks, encrypted reasoning, thought signatures.
 
 A real vendor signs or encrypts the model's reasoning, so that a client can carry it but not change it. Here a keyed digest
-(HMAC-SHA-256) does the same: over the content, and over what stood before it. A changed, invented or foreign blob fails.
+(HMAC-SHA-256) does the same: over the content, over what stood before it, and over who wrote it. A changed, invented or
+foreign blob fails.
 
 The key is not secret (it stands below): this keeps learners honest, not attackers out.
 """
@@ -17,6 +18,7 @@ from enum import StrEnum
 from typing import Any
 
 _KEY = b"lessonlib simulator: not a secret"
+_MARK = b"sim"
 _MAC = 18
 """Bytes of each digest that are kept: 18 bytes are 24 base64 letters without padding."""
 
@@ -27,7 +29,8 @@ class Verdict(StrEnum):
     OK = "ok"
     FOREIGN = "foreign"  # not one of ours at all
     CHANGED = "changed"  # ours, but the content is not what was signed
-    MOVED = "moved"  # the content is right, but what precedes it is not
+    OTHER = "other"  # the content is right, but another model wrote it
+    MOVED = "moved"  # content and writer are right, but what precedes it is not
 
 
 def digest(*values: Any) -> str:
@@ -35,24 +38,28 @@ def digest(*values: Any) -> str:
     return hashlib.sha256(_canonical(values)).hexdigest()
 
 
-def sign(kind: str, content: Any, before: Any = None) -> str:
-    """A signature over `content` and over `before`, as base64 text. `kind` keeps vendors and models apart."""
-    blob = b"sim" + _mac(kind, content) + _mac(kind, before)
+def sign(kind: str, content: Any, before: Any = None, by: str = "") -> str:
+    """A signature over `content`, over `before`, and over `by` (the model), as base64 text. `kind` keeps vendors apart."""
+    blob = _MARK + b"".join(_mac(kind, value) for value in (content, before, by))
     return base64.b64encode(blob).decode("ascii")
 
 
-def check(signature: str, kind: str, content: Any, before: Any = None) -> Verdict:
-    """Whether `signature` is what `sign` gave for the same values."""
+def check(signature: str, kind: str, content: Any, before: Any = None, by: str = "") -> Verdict:
+    """Whether `signature` is what `sign` gave for the same values, and if not, what differs. Packages that take it for bytes
+    send it back in the base64 of URLs, which is the same."""
     try:
-        blob = base64.b64decode(signature, validate=True)
+        blob = base64.b64decode(signature.replace("-", "+").replace("_", "/"), validate=True)
     except (ValueError, binascii.Error):
         return Verdict.FOREIGN
-    if len(blob) != 3 + 2 * _MAC or not blob.startswith(b"sim"):
+    if len(blob) != len(_MARK) + 3 * _MAC or not blob.startswith(_MARK):
         return Verdict.FOREIGN
-    content_mac, before_mac = blob[3 : 3 + _MAC], blob[3 + _MAC :]
-    if not hmac.compare_digest(content_mac, _mac(kind, content)):
+    macs = [blob[start : start + _MAC] for start in range(len(_MARK), len(blob), _MAC)]
+    right = [hmac.compare_digest(mac, _mac(kind, value)) for mac, value in zip(macs, (content, before, by), strict=True)]
+    if not right[0]:
         return Verdict.CHANGED
-    return Verdict.OK if hmac.compare_digest(before_mac, _mac(kind, before)) else Verdict.MOVED
+    if not right[2]:
+        return Verdict.OTHER
+    return Verdict.OK if right[1] else Verdict.MOVED
 
 
 def _mac(kind: str, value: Any) -> bytes:

@@ -50,6 +50,13 @@ def second_request(wire_name: str, model: str | None = None) -> tuple[str, dict[
     return path, headers, copy.deepcopy(encoded.body)
 
 
+def body_of(reply: SimReply) -> Any:
+    """The JSON in a whole answer."""
+    from lessonlib.wire.base import read_json
+
+    return read_json(b"".join(data for _, data in reply.chunks))
+
+
 def send(sim: Simulator, path: str, headers: dict[str, str], body: Any) -> SimReply:
     """One request to the simulator's core."""
     from lessonlib.wire.base import compact

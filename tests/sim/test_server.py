@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, contextmanager
 
 import httpx
 import pytest
+import uvicorn
 
 from lessonlib.client import AsyncClient, Client, Timeouts
 from lessonlib.errors import IncompleteStream, TransportError, TransportTimeout
@@ -87,27 +91,42 @@ def test_two_hundred_concurrent_streams_all_end_right(sim: Simulator, url: str) 
     assert {"Yes: Lima is mild and dry in May."} == set(texts)
 
 
-def test_a_client_that_leaves_stops_the_server_and_leaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fifty streams of ten seconds each, left after one event: no task stays, no connection stays."""
-    writing: set[int] = set()
-    original = module._write
+@contextmanager
+def watched(sim: Simulator) -> Iterator[tuple[uvicorn.Server, int]]:
+    """A running server that can be looked into, and its port."""
+    server, listening = module.server(sim), module.listen(0)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        yield server, listening.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(10)
 
-    async def counted(reply: module.SimReply, send: module.Send) -> None:
-        writing.add(id(reply))
-        try:
-            await original(reply, send)
-        finally:
-            writing.discard(id(reply))
 
-    monkeypatch.setattr(module, "_write", counted)
-    sim = Simulator(faults=[Fault("slow", seconds=0.02)])
-    with module.running(sim) as url:
-        wire = WIRES["anthropic-messages"](MODELS["anthropic-messages"], api_key="k", base_url=url)
-        with Client(wire) as client:
-            for _ in range(50):
-                with closing(client.stream(Request(messages=[Message.user("Write a lot.")]))) as events:
-                    next(events)
-        assert eventually(lambda: not writing), f"{len(writing)} streams are still written"
+def half_read(port: int, kill: bool) -> None:
+    """Asks for a long stream, reads its beginning, and goes: closing properly, or with a reset."""
+    asked = [{"role": "user", "content": "Write a lot."}]
+    body = json.dumps({"model": MODELS["openai-chat"], "stream": True, "messages": asked})
+    lines = ["POST /v1/chat/completions HTTP/1.1", "host: 127.0.0.1", "authorization: Bearer k",
+             f"content-length: {len(body)}", "", ""]  # fmt: skip
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(("\r\n".join(lines) + body).encode())
+        while b"data:" not in connection.recv(4096):
+            pass
+        if kill:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def test_clients_that_are_killed_in_mid_stream_leak_no_task_and_no_socket() -> None:
+    """Streams of about a minute each, left after the first event: nothing of them stays in the server."""
+    sim = Simulator(faults=[Fault("slow", seconds=0.1)])
+    with watched(sim) as (server, port):
+        for number in range(40):
+            half_read(port, kill=number % 2 == 0)
+        state = server.server_state
+        assert len(sim.requests) == 40
+        assert eventually(lambda: not state.connections and not state.tasks), (len(state.connections), len(state.tasks))
 
 
 def test_a_hang_is_a_timeout_and_a_cut_is_incomplete(sim: Simulator, url: str) -> None:
@@ -129,8 +148,14 @@ def test_only_this_machine_by_its_own_names(url: str) -> None:
     assert (stranger.status_code, local.status_code) == (403, 401)
 
 
-def test_it_binds_to_the_loopback_address_only(sim: Simulator) -> None:
-    assert module.config(sim, 0).host == "127.0.0.1"
+def test_it_binds_to_the_loopback_address_only() -> None:
+    with module.listen(0) as listening:
+        assert listening.getsockname()[0] == "127.0.0.1"
+
+
+def test_a_port_that_is_taken_is_an_error_at_once() -> None:
+    with module.listen(0) as taken, pytest.raises(OSError, match=r"in use|10048|10013"):
+        module.listen(taken.getsockname()[1])
 
 
 def test_an_unknown_path_and_a_wrong_method_are_404(url: str) -> None:

@@ -23,13 +23,12 @@ from typing import Any
 from lessonlib.errors import LessonError
 from lessonlib.lab.checks.core import Check, Probe, Seen, WrongShape, call
 from lessonlib.lab.course import MODELS, WIRE_OF
-from lessonlib.sim import Simulator
 from lessonlib.sim.ask import Ask
-from lessonlib.sim.front import FRONTS
-from lessonlib.sim.refusal import Context, Refusal
+from lessonlib.sim.reading import read
+from lessonlib.sim.refusal import Refusal
 from lessonlib.types import JSON, Reasoning, Response, ToolCall, Usage
 from lessonlib.wire import WIRES
-from lessonlib.wire.base import as_dict, as_list, as_text
+from lessonlib.wire.base import as_dict, as_list
 
 PARTS = ("request", "answer", "second")
 PLACES = ("Beijing", "北京")
@@ -47,11 +46,12 @@ UNJUDGED = {"encrypted_content_genuine", "thinking_unchanged", "thinking_not_mov
 """Rules of the simulator that only its own signatures can keep."""
 
 RULES = {
-    "parameters_known": "unknown_field", "goog_parameters_known": "unknown_field",
-    "max_tokens_present": "max_tokens_left_out", "messages_present": "role_not_there",
-    "tools_well_formed": "tool_form", "goog_tools_flat": "tool_form", "strict_schema_complete": "tool_form",
+    "parameters_known": "unknown_field", "no_extra_inputs": "unknown_field", "goog_fields_known": "unknown_field",
+    "max_tokens_present": "max_tokens_left_out", "messages_present": "role_not_there", "user_first": "role_not_there",
+    "tools_well_formed": "tool_form", "client_tools_well_formed": "tool_form", "goog_tools_flat": "tool_form",
+    "strict_schema_complete": "tool_form",
     "items_well_formed": "item_form", "blocks_well_formed": "item_form", "goog_steps_well_formed": "item_form",
-    "reasoning_without_output_fields": "status_sent_back", "results_first": "text_before_result",
+    "items_without_invented_fields": "status_sent_back", "results_first": "text_before_result",
     "every_output_has_its_call": "wrong_pair", "every_result_has_its_call": "wrong_pair",
     "every_call_has_its_output": "result_missing", "every_call_answered": "result_missing",
 }  # fmt: skip
@@ -76,42 +76,42 @@ class Look:
 # ---------------------------------------------------------------- requests, read by the simulator
 
 
-def _context(vendor: str, body: JSON) -> Context:
+def _read(vendor: str, body: JSON) -> Ask | Refusal:
+    """What the request asks for, or the service's refusal, but for the rules about signatures."""
     wire = WIRE_OF[vendor]
-    encoded = {"authorization": "Bearer x", "x-api-key": "x", "x-goog-api-key": "x", "anthropic-version": "2026-10-21"}
-    named = {**body, "model": MODELS[wire]} if body.get("model") else body
-    return Context(wire, "/", encoded, named, 0, Simulator(), as_text(named.get("model")))
-
-
-def _refusal(vendor: str, body: JSON) -> Refusal | None:
-    """The first refusal of the service's rules, without those about signatures."""
-    front = next(front for front in FRONTS if front.wire == WIRE_OF[vendor])
-    context = _context(vendor, body)
-    for rule in front.book.rules:
-        if front.wire in rule.wires and rule.name not in UNJUDGED:
-            found = rule.check(context)
-            if found is not None:
-                return Refusal(found.status, found.type, found.message, rule=rule.name)
-    return None
+    return read(wire, {**body, "model": MODELS[wire]} if body.get("model") else body, without=UNJUDGED)
 
 
 def _ask(vendor: str, body: JSON) -> Ask:
     """The request in neutral words."""
-    front = next(front for front in FRONTS if front.wire == WIRE_OF[vendor])
-    return front.read(_context(vendor, body))
+    found = _read(vendor, body)
+    if isinstance(found, Refusal):
+        raise ValueError(found.message)
+    return found
 
 
 def _taken(part: str) -> Judge:
     def judge(vendor: str, bodies: Bodies) -> Fault | None:
-        found = _refusal(vendor, bodies[part])
-        if found is None:
+        found = _read(vendor, bodies[part])
+        if isinstance(found, Ask):
             return None
-        belief = RULES.get(found.rule or "", "refused")
-        if found.rule == "goog_every_call_answered":
-            belief = "result_missing" if "has no function_result" in found.message else "wrong_pair"
-        return belief, f"{found.status} {found.message}"
+        return _belief(found), f"{found.status} {found.message}"
 
     return judge
+
+
+def _belief(found: Refusal) -> str:
+    """What the breach of a rule says about the learner; of some rules only the message tells."""
+    match found.rule:
+        case "goog_every_call_answered":
+            return "result_missing" if "has no function_result" in found.message else "wrong_pair"
+        case "words_allowed" if ".role:" in found.message:
+            return "role_not_there"
+        case "no_extra_inputs" if found.message.startswith("store:"):
+            return "store_everywhere"
+        case "no_extra_inputs" if found.message.startswith("messages."):
+            return "item_form"
+    return RULES.get(found.rule or "", "refused")
 
 
 def _system(vendor: str, bodies: Bodies) -> Fault | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lessonlib.sim.front.anthropic_messages import AnthropicMessagesFront
 from lessonlib.sim.front.base import Front
 from lessonlib.sim.front.gemini_generate_content import GeminiGenerateContentFront
@@ -18,6 +20,10 @@ FRONTS: tuple[Front, ...] = (
 )
 
 
-def route(method: str, path: str) -> Front | None:
-    """The frontend that serves this path, None if nobody does."""
-    return next((front for front in FRONTS if front.serves(method, path)), None)
+def route(method: str, path: str, headers: Mapping[str, str]) -> tuple[Front, str, str] | None:
+    """(frontend, operation, target) of a request, None if no vendor has that path."""
+    for front in FRONTS:
+        found = front.find(method, path, headers)
+        if found is not None:
+            return front, *found
+    return None

@@ -1,24 +1,35 @@
 """The Messages API's face: `POST /v1/messages`, whole and streamed. docs/wire/anthropic.md
 
-Thinking blocks are signed over their text and over everything before them (signing.py); the rules check both. Usage has the
-vendor's three disjoint input counts; `message_start` holds a small placeholder for the output, `message_delta` the total.
+Thinking blocks are signed over their text, their model and everything before them (signing.py); the rules check all three.
+Usage has the vendor's three disjoint input counts; `message_start` holds a small placeholder for the output, `message_delta`
+the total. Nothing is cached without a mark.
+
+The service keeps a model to valid JSON, unless a tool has `eager_input_streaming` and the answer is streamed; so invalid
+arguments come as valid ones that break the schema.
+
+Beside answers: `POST /v1/messages/count_tokens`, and the list of models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from lessonlib.sim.ask import Ask
+from pydantic_core import from_json
+
+from lessonlib import capabilities
+from lessonlib.sim.ask import Ask, conversation, note
 from lessonlib.sim.core import Answer
-from lessonlib.sim.front.base import Front, frame
+from lessonlib.sim.front.base import Front, frame, model_names
 from lessonlib.sim.pieces import coarse_pieces, text_pieces
 from lessonlib.sim.refusal import Context, Refusal
 from lessonlib.sim.rules import anthropic as rules
-from lessonlib.sim.script import Call, Refuse, Say, Segment, ServerCall, Think
-from lessonlib.sim.signing import sign
+from lessonlib.sim.script import Call, Refuse, Say, Segment, ServerCall, Think, Turn
+from lessonlib.sim.signing import Verdict, sign
+from lessonlib.sim.usage import TTL, CacheOptions
 from lessonlib.types import JSON, Image, Message, Opaque, Part, Reasoning, StopReason, Text, Tool, ToolCall, ToolResult
-from lessonlib.wire.base import as_dict, as_list, as_text, compact
+from lessonlib.wire.base import as_dict, as_list, as_text, compact, read_json
 
 WIRE = "anthropic-messages"
 
@@ -36,107 +47,181 @@ class AnthropicMessagesFront(Front):
 
     wire: ClassVar[str] = WIRE
     book = rules.BOOK
-    paths: ClassVar[tuple[str, ...]] = (r"/v1/messages",)
-    bad_request: ClassVar[str] = "invalid_request_error"
+    shape = rules.SHAPE
+    nulls: ClassVar[bool] = False
+    routes: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("POST", r"/v1/messages", "answer"),
+        ("POST", r"/v1/messages/count_tokens", "count"),
+        ("GET", r"/v1/models(?:/([^/]+))?", "models"),
+    )
     status_types: ClassVar[dict[int, str]] = {
         400: "invalid_request_error", 401: "authentication_error", 402: "billing_error", 403: "permission_error",
         404: "not_found_error", 409: "conflict_error", 413: "request_too_large", 429: "rate_limit_error",
-        500: "api_error", 503: "api_error", 504: "timeout_error", 529: "overloaded_error",
+        500: "api_error", 504: "timeout_error", 529: "overloaded_error",
     }  # fmt: skip
 
     # ------------------------------------------------------------ the request
 
+    def owns(self, headers: Mapping[str, str]) -> bool:
+        return bool({"anthropic-version", "x-api-key"} & headers.keys())
+
     def read(self, context: Context) -> Ask:
         body = context.body
-        thinking = as_dict(body.get("thinking"))
         schema = as_dict(as_dict(as_dict(body.get("output_config")).get("format")).get("schema"))
-        messages = [_message(message) for message in body["messages"]]
         choice = as_dict(body.get("tool_choice"))
+        kind = as_text(choice.get("type"))
+        messages = conversation((message["role"], _parts(message)) for message in body["messages"])
         return Ask(
             wire=WIRE,
             model=context.model,
             messages=messages,
             system=_system(body.get("system")),
-            tools=[_tool(as_dict(tool)) for tool in as_list(body.get("tools")) if "input_schema" in as_dict(tool)],
-            tool_choice={"any": "required", "tool": as_text(choice.get("name"))}.get(
-                as_text(choice.get("type")), as_text(choice.get("type")) or None
-            ),
+            tools=[_tool(tool) for tool in as_list(body.get("tools")) if tool.get("input_schema") is not None],
+            tool_choice={"any": "required", "tool": as_text(choice.get("name"))}.get(kind, kind or None),
             parallel=not choice.get("disable_parallel_tool_use", False),
-            max_tokens=body["max_tokens"],
-            thinks=_thinks(context),
-            summary=(thinking.get("display") != "omitted" and "display" in thinking) or thinking.get("type") == "enabled",
-            stop=[text for text in as_list(body.get("stop_sequences")) if isinstance(text, str) and text],
+            max_tokens=body.get("max_tokens"),
+            thinks=rules.thinks(context),
+            effort=as_dict(body.get("output_config")).get("effort"),
+            summary=_shows_thinking(context),
+            stop=as_list(body.get("stop_sequences")),
             output_schema=schema or None,
             stream=body.get("stream") is True,
-            paused=messages[-1].role == "assistant" and any(isinstance(part, Opaque) for part in messages[-1].parts),
+            kept_reasoning=not any(place >= len(body["messages"]) - 2 for place, *_ in _lost(context)),
+            paused=_dangling(body) is not None,
             talked_over=_talked_over(messages[-1]),
         )
 
-    def too_long(self, context: Context, tokens: int) -> Refusal | None:
-        return rules.refused(f"prompt is too long: {tokens:,} tokens and the output cap are more than the window holds.")
+    def findings(self, context: Context) -> JSON:
+        """The thinking that the model does not get to see; reported under the beta header only."""
+        if rules.BINDING_BETA not in context.headers.get("anthropic-beta", ""):
+            return {}
+        entries = [{"type": "thinking_dropped", "path": f"messages.{place}.content.{number}", "reason": reason}
+                   for place, number, reason in _lost(context)]  # fmt: skip
+        return {"input_transformations": entries} if entries else {}
 
-    def cache_options(self, context: Context) -> dict[str, Any]:
-        """Nothing is cached without a mark: `cache_control`, at the top level (everything) or on a block (all up to it)."""
-        if "cache_control" in context.body:
-            return {"writes": True}
-        marked = _marked(context.body)
-        return {"writes": True, "enabled": marked is not None, "messages": marked}
+    def cache_options(self, context: Context) -> CacheOptions:
+        """Nothing is cached without a mark: `cache_control` at the top level (the last block), or on blocks."""
+        marks = rules.marked_blocks(context.body)
+        places = [place for place, _ in marks]
+        top = as_dict(context.body.get("cache_control"))
+        if top:
+            places.append(len(context.body["messages"]))
+        if not places:
+            return CacheOptions(upto=None)
+        hour = any(as_dict(mark).get("ttl") == "1h" for mark in (top, *(block["cache_control"] for _, block in marks)))
+        return CacheOptions(upto=_step(context.body, max(places)), writes=True, ttl=3600.0 if hour else TTL)
 
     # ------------------------------------------------------------ the answer
 
+    def adapt(self, said: Turn, ask: Ask, context: Context) -> Turn:
+        eager = {tool.get("name") for tool in as_list(context.body.get("tools")) if tool.get("eager_input_streaming")}
+        return replace(said, segments=tuple(_valid(segment, ask.stream, eager) for segment in said.segments))
+
     def headers(self, number: int) -> dict[str, str]:
-        return {"request-id": f"req_sim{number:06d}", "anthropic-ratelimit-requests-remaining": "99"}
+        return {
+            "request-id": self.request_id(number),
+            "anthropic-ratelimit-requests-limit": "50",
+            "anthropic-ratelimit-requests-remaining": "49",
+            "anthropic-ratelimit-requests-reset": "2026-11-30T12:00:01Z",
+        }
 
     def whole(self, answer: Answer) -> JSON:
-        return {
-            **_envelope(answer),
-            "content": [
-                block for place, segment in enumerate(answer.turn.segments) for block in _blocks(answer, place, segment)
-            ],
-            **_ending(answer),
-            "usage": _usage(answer),
-        }
+        content = [block for _, block in _content(answer)]
+        return {**_envelope(answer), "content": content, **_ending(answer), "usage": _usage(answer), **answer.extra}
 
     def frames(self, answer: Answer) -> Iterator[bytes]:
         usage = _usage(answer)
         start = {**_envelope(answer), "content": [], "stop_reason": None, "stop_sequence": None, "stop_details": None,
                  "usage": {**usage, "output_tokens": 1}}  # fmt: skip
-        start["usage"].pop("output_tokens_details", None)
+        start["usage"].pop("output_tokens_details")
         yield frame({"type": "message_start", "message": start}, "message_start")
-        index = 0
-        for place, segment in enumerate(answer.turn.segments):
-            for block in _blocks(answer, place, segment):
-                yield from _block_frames(index, block, segment)
-                index += 1
-                if index == 1:
+        for index, (segment, block) in enumerate(_content(answer)):
+            for number, block_frame in enumerate(_block_frames(index, block, segment)):
+                yield block_frame
+                if index == number == 0:
                     yield frame({"type": "ping"}, "ping")
         delta = {
             "type": "message_delta",
             "delta": _ending(answer),
-            "usage": {k: v for k, v in usage.items() if k in _DELTA_USAGE},
+            "usage": {name: value for name, value in usage.items() if name in _DELTA_USAGE},
+            **answer.extra,
         }
         yield frame(delta, "message_delta")
         yield frame({"type": "message_stop"}, "message_stop")
 
+    # ------------------------------------------------------------ other operations
+
+    def models(self, name: str) -> JSON:
+        data = [_model(one) for one in model_names("anthropic")]
+        found = next((one for one in data if one["id"] == name), None)
+        return found or {"data": data, "has_more": False, "first_id": data[0]["id"], "last_id": data[-1]["id"]}
+
+    def count(self, tokens: int) -> JSON:
+        return {"input_tokens": tokens}
+
     # ------------------------------------------------------------ errors
 
-    def error(self, refusal: Refusal) -> JSON:
+    def error(self, refusal: Refusal, request_id: str) -> JSON:
         error: JSON = {"type": refusal.type, "message": refusal.message}
         if refusal.code:
             error["details"] = {"error_code": refusal.code}
-        return {"type": "error", "error": error, "request_id": "req_sim"}
+        return {"type": "error", "error": error, "request_id": request_id}
 
-    def error_frame(self, refusal: Refusal) -> bytes:
-        return frame(self.error(refusal), "error")
+    def error_frames(self, refusal: Refusal, answer: Answer, number: int) -> Iterator[bytes]:
+        yield frame(self.error(refusal, f"req_{answer.id}"), "error")
 
 
 # ---------------------------------------------------------------- read
 
 
-def _thinks(context: Context) -> bool:
-    """From Sonnet 5 and Opus 5 on, leaving `thinking` out means adaptive; before, it means off."""
-    kind = as_dict(context.body.get("thinking")).get("type")
-    return kind in ("enabled", "adaptive") or (kind is None and context.able.can_disable_thinking is False)
+def _shows_thinking(context: Context) -> bool:
+    """Whether thinking comes as text: on request, and by default up to 4.6."""
+    display = as_dict(context.body.get("thinking")).get("display")
+    return display == "summarized" or (display is None and rules.generation(context.able.family) < (4, 7))
+
+
+def _lost(context: Context) -> list[tuple[int, int, str]]:
+    """(message, place, reason) of the thinking blocks that are dropped without an error: another model wrote them, or they
+    have lost their place and the request says that such blocks may go."""
+    lost = []
+    drops = rules.bound(context) and rules.drops_moved_thinking(context)
+    for place, number, block, before in rules.prefixes(context.body):
+        if block.get("type") not in rules.THOUGHTS:
+            continue
+        found = rules.judge(block, before, context.able.family)
+        if found is Verdict.OTHER:
+            lost.append((place, number, "model_binding_mismatch"))
+        elif found is Verdict.MOVED and drops:
+            lost.append((place, number, "prefix_binding_mismatch"))
+    return lost
+
+
+def _dangling(body: JSON) -> str | None:
+    """The id of the search that still ran when the last turn, which comes back as last message, was handed out."""
+    last = body["messages"][-1]
+    if last["role"] != "assistant":
+        return None
+    content = rules.blocks(last)
+    answered = {block.get("tool_use_id") for block in content if "tool_use_id" in block}
+    open_ids = [block["id"] for block in content if block["type"] == "server_tool_use" and block["id"] not in answered]
+    return open_ids[-1] if open_ids else None
+
+
+def _talked_over(message: Message) -> bool:
+    """Whether text stands behind tool results (section 2.3): allowed, and the model ends its turn with next to nothing."""
+    kinds = [type(part) for part in message.parts]
+    return ToolResult in kinds and Text in kinds[kinds.index(ToolResult) :]
+
+
+def _step(body: JSON, place: int) -> int:
+    """The step of the measured prompt that message number `place` (0 is before all messages) is part of: neighbours of one
+    role are one message there."""
+    step, before = 0, None
+    for message in body["messages"][:place]:
+        role = message["role"] == "assistant"
+        step += role != before
+        before = role
+    return step
 
 
 def _system(value: Any) -> str:
@@ -149,50 +234,42 @@ def _tool(tool: JSON) -> Tool:
     return Tool(name=tool["name"], description=as_text(tool.get("description")), parameters=tool["input_schema"])
 
 
-def _message(message: JSON) -> Message:
-    return Message(role=message["role"], parts=[part for block in rules.blocks(message) for part in _parts(block)])
+def _parts(message: JSON) -> list[Part]:
+    if message["role"] == "system":
+        return [note(_system(message["content"]))]
+    return [part for block in rules.blocks(message) for part in _part(block)]
 
 
-def _parts(block: JSON) -> list[Part]:
-    match block.get("type"):
+def _part(block: JSON) -> list[Part]:
+    match block["type"]:
         case "text":
             return [Text(text=block["text"])]
         case "tool_use":
             return [ToolCall(call_id=block["id"], name=block["name"], args=block["input"])]
         case "tool_result":
-            return [ToolResult(call_id=block["tool_use_id"], content=_result_text(block.get("content")),
+            return [ToolResult(call_id=block["tool_use_id"], content=_system(block.get("content")),
                                is_error=block.get("is_error") is True)]  # fmt: skip
         case "thinking":
             return [Reasoning(text=block["thinking"])]
         case "image":
             source = as_dict(block["source"])
-            return [Image(url=as_text(source.get("url")) or "data:" + as_text(source.get("data"))[:64])]
-        case "server_tool_use" | "web_search_tool_result":
-            return [Opaque(kind=str(block["type"]))]
-        case _:
-            return []
+            return [Image(url=next((as_text(source[name]) for name in ("url", "data", "file_id") if name in source), "?"))]
+        case kind:
+            return [Opaque(kind=kind)]
 
 
-def _talked_over(message: Message) -> bool:
-    """Whether text stands behind tool results (section 2.3): allowed, and the model ends its turn with next to nothing."""
-    kinds = [type(part) for part in message.parts]
-    return ToolResult in kinds and Text in kinds[kinds.index(ToolResult) :]
+def _valid(segment: Segment, streams: bool, eager: set[Any]) -> Segment:
+    """A call as constrained decoding lets it out: arguments that are no JSON become an object that breaks the schema."""
+    if not isinstance(segment, Call) or isinstance(segment.args, dict) or (streams and segment.name in eager):
+        return segment
+    return segment if _is_object(segment.args) else replace(segment, args={"no_such_field": segment.args})
 
 
-def _result_text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return "".join(as_text(as_dict(block).get("text")) for block in as_list(content))
-
-
-def _marked(body: JSON) -> int | None:
-    """How many messages the last mark stands behind, 0 if it is in the system prompt or the tools; None without a mark."""
-    head = [*as_list(body.get("system")), *as_list(body.get("tools"))]
-    marks = [0] if any("cache_control" in as_dict(block) for block in head) else []
-    for number, message in enumerate(body["messages"], 1):
-        if any("cache_control" in as_dict(block) for block in rules.blocks(message)):
-            marks.append(number)
-    return max(marks, default=None)
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(read_json(text), dict)
+    except ValueError:
+        return False
 
 
 # ---------------------------------------------------------------- write
@@ -211,20 +288,30 @@ def _envelope(answer: Answer) -> JSON:
 
 
 def _ending(answer: Answer) -> JSON:
-    reason = answer.turn.reason
-    refusal = next((segment for segment in answer.turn.segments if isinstance(segment, Refuse)), None)
+    turn = answer.turn
+    refusal = next((segment for segment in turn.segments if isinstance(segment, Refuse)), None)
     details = {"type": "refusal", "category": refusal.category, "explanation": None} if refusal else None
-    word = "stop_sequence" if answer.turn.stop_sequence else STOPS.get(reason, "end_turn")
-    return {"stop_reason": word, "stop_sequence": answer.turn.stop_sequence, "stop_details": details}
+    word = STOPS.get(turn.reason, "end_turn")
+    if turn.stop_sequence:
+        word = "stop_sequence"
+    elif turn.full and turn.reason is StopReason.LENGTH:
+        word = "model_context_window_exceeded"
+    return {"stop_reason": word, "stop_sequence": turn.stop_sequence, "stop_details": details}
 
 
 def _usage(answer: Answer) -> JSON:
     counts = answer.counts
+    marks = [as_dict(answer.body.get("cache_control"))]
+    marks += [as_dict(block["cache_control"]) for _, block in rules.marked_blocks(answer.body)]
+    hour = any(mark.get("ttl") == "1h" for mark in marks)
     return {
         "input_tokens": counts.fresh,
         "cache_creation_input_tokens": counts.written,
         "cache_read_input_tokens": counts.cached,
-        "cache_creation": {"ephemeral_5m_input_tokens": counts.written, "ephemeral_1h_input_tokens": 0},
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": 0 if hour else counts.written,
+            "ephemeral_1h_input_tokens": counts.written if hour else 0,
+        },
         "output_tokens": counts.output,
         "output_tokens_details": {"thinking_tokens": counts.reasoning},
         "service_tier": "standard",
@@ -232,43 +319,63 @@ def _usage(answer: Answer) -> JSON:
     }
 
 
-def _blocks(answer: Answer, place: int, segment: Segment) -> list[JSON]:
-    """The content blocks of one segment, whole."""
+def _content(answer: Answer) -> list[tuple[Segment, JSON]]:
+    """The content blocks, each with the segment that it comes from. Thinking is signed over all that stands before it."""
+    running = rules.prefix(answer.body)
+    content: list[tuple[Segment, JSON]] = []
+    for place, segment in enumerate(answer.turn.segments):
+        for block in _blocks(answer, place, segment, running):
+            content.append((segment, block))
+            running = rules.after_block(running, "assistant", block)
+    return content
+
+
+def _blocks(answer: Answer, place: int, segment: Segment, before: str) -> list[JSON]:
     match segment:
         case Think():
-            return [_thinking(answer, place, segment)]
+            return _thinking(answer, segment, before)
         case Say(text) | Refuse(text):
             return [{"type": "text", "text": text}] if text else []
-        case Call(name, args):
-            given = args if isinstance(args, dict) else {}
-            return [{"type": "tool_use", "id": _call_id(answer, place), "name": name, "input": given}]
+        case Call(name):
+            thought = "t" if any(isinstance(one, Think) for one in answer.turn.segments) else ""
+            call_id = f"toolu_{answer.part_id(place, 'call')}{thought}"
+            return [{"type": "tool_use", "id": call_id, "name": name, "input": _input(segment)}]
         case ServerCall(query, result):
-            return _server_blocks(answer, place, query, result)
+            return _search(answer, place, query, result)
 
 
-def _call_id(answer: Answer, place: int) -> str:
-    """An id that says whether its turn began with thinking (rules.was_thought_about)."""
-    thought = any(isinstance(segment, Think) for segment in answer.turn.segments)
-    return f"toolu_{answer.part_id(place, 'call')}{'t' if thought else ''}"
+def _input(call: Call) -> JSON:
+    """The call's input as an object. One that was cut may lack keys, and looks as good as a whole one."""
+    if isinstance(call.args, dict):
+        return call.args
+    try:
+        value = from_json(call.args or "{}", allow_partial=True)
+    except ValueError:
+        value = {}
+    return value if isinstance(value, dict) else {}
 
 
-def _thinking(answer: Answer, place: int, segment: Think) -> JSON:
+def _thinking(answer: Answer, segment: Think, before: str) -> list[JSON]:
+    family = capabilities.of(answer.ask.model).family
+    if segment.redacted:
+        data = sign(rules.THINKING, "redacted", before, family)
+        return [{"type": "redacted_thinking", "data": data}] if segment.whole else []
     text = segment.text if answer.ask.summary else ""
-    if not segment.whole:
-        return {"type": "thinking", "thinking": text, "signature": ""}
-    number = sum(len(_blocks(answer, earlier, answer.turn.segments[earlier])) for earlier in range(place))
-    before = rules.before_block(answer.body, len(answer.body["messages"]), number)
-    return {"type": "thinking", "thinking": text, "signature": sign(rules.THINKING, text, before)}
+    signature = sign(rules.THINKING, text, before, family) if segment.whole else ""
+    return [{"type": "thinking", "thinking": text, "signature": signature}]
 
 
-def _server_blocks(answer: Answer, place: int, query: str, result: str | None) -> list[JSON]:
-    call_id = f"srvtoolu_{answer.part_id(place, 'search')}"
+def _search(answer: Answer, place: int, query: str, result: str | None) -> list[JSON]:
+    """A search with its result; of one that was begun in the turn before only the result."""
+    begun = _dangling(answer.body)
+    call_id = begun or f"srvtoolu_{answer.part_id(place, 'search')}"
     use = {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {"query": query}}
     if result is None:
         return [use]
     page = {"type": "web_search_result", "url": "https://example.com/", "title": result, "page_age": None,
             "encrypted_content": sign("anthropic search", result)}  # fmt: skip
-    return [use, {"type": "web_search_tool_result", "tool_use_id": call_id, "content": [page]}]
+    found = {"type": "web_search_tool_result", "tool_use_id": call_id, "content": [page]}
+    return [found] if begun else [use, found]
 
 
 def _block_frames(index: int, block: JSON, segment: Segment) -> Iterator[bytes]:
@@ -295,3 +402,19 @@ def _start_and_deltas(block: JSON, segment: Segment) -> tuple[JSON, list[JSON]]:
             return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
         case _:
             return block, []
+
+
+# ---------------------------------------------------------------- write: models
+
+
+def _model(name: str) -> JSON:
+    able = capabilities.of(name)
+    return {
+        "type": "model",
+        "id": name,
+        "display_name": name.replace("-", " ").title(),
+        "created_at": "1970-01-01T00:00:00Z",
+        "lifecycle": "active",
+        "max_input_tokens": able.window,
+        "max_tokens": able.max_output,
+    }

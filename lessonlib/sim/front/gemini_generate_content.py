@@ -1,31 +1,34 @@
-"""generateContent's face: `POST /v1beta/models/{model}:generateContent`, `:streamGenerateContent`.
+"""generateContent's face: `POST /v1beta/models/{model}:generateContent`, `:streamGenerateContent` (and `/v1`).
 
 Rules and facts: docs/wire/gemini-generate-content.md
 
 The model stands in the path. Every streamed event is a whole response object; calls come in one piece, signed on the first
 call of a step, or on an empty last text part. There is no end marker. `alt=sse` asks for events; without it the stream is a
-JSON list.
+JSON list. A call whose arguments came out as no JSON is HTTP 200 with MALFORMED_FUNCTION_CALL and nothing else; a blocked
+prompt is HTTP 200 without a candidate.
+
+Beside answers: `:countTokens`, and the list of models.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from lessonlib.sim.ask import Ask
+from lessonlib import capabilities
+from lessonlib.sim.ask import Ask, conversation
 from lessonlib.sim.core import Answer
-from lessonlib.sim.faults import Fault
-from lessonlib.sim.front.base import Front, frame
+from lessonlib.sim.front.base import Front, frame, model_names, query
 from lessonlib.sim.pieces import text_pieces
 from lessonlib.sim.refusal import Context, Refusal
-from lessonlib.sim.rules import gemini as rules
+from lessonlib.sim.rules import generate_content as rules
+from lessonlib.sim.rules import google
 from lessonlib.sim.script import Call, Refuse, Say, Segment, ServerCall, Think
 from lessonlib.sim.signing import digest, sign
-from lessonlib.types import JSON, Image, Message, Part, Reasoning, StopReason, Text, Tool, ToolCall, ToolResult
+from lessonlib.types import JSON, Image, Opaque, Part, Reasoning, StopReason, Text, Tool, ToolCall, ToolResult
 from lessonlib.wire.base import as_dict, as_list, as_text, compact
 
-WIRE = rules.GENERATE
+WIRE = google.GENERATE
 GROUP = 6
 """Tokens per streamed text part: this API sends few large pieces."""
 
@@ -38,43 +41,45 @@ class GeminiGenerateContentFront(Front):
     """The generateContent frontend."""
 
     wire: ClassVar[str] = WIRE
-    book = rules.BOOK
-    paths: ClassVar[tuple[str, ...]] = (r"/v1(?:beta)?/models/[^/:]+:(?:generateContent|streamGenerateContent)",)
-    bad_request: ClassVar[str] = "invalid_request"
-    pauses: ClassVar[bool] = False
+    book = google.BOOK
+    shape = rules.SHAPE
+    routes: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("POST", r"/v1(?:beta)?/models/([^/:]+):(?:generateContent|streamGenerateContent)", "answer"),
+        ("POST", r"/v1(?:beta)?/models/([^/:]+):countTokens", "count"),
+        ("GET", r"/v1(?:beta)?/models(?:/([^/:]+))?", "models"),
+    )
     status_types: ClassVar[dict[int, str]] = RPC
 
     # ------------------------------------------------------------ the request
 
-    def model(self, path: str, body: JSON) -> str:
-        match = re.search(r"/models/([^/:]+):", path)
-        return match[1] if match else ""
+    def owns(self, headers: Mapping[str, str]) -> bool:
+        return True  # the other two have been asked before
+
+    def model(self, target: str, body: JSON) -> str:
+        return target
 
     def read(self, context: Context) -> Ask:
         body = context.body
-        settings = as_dict(rules.first(body, "generationConfig", "generation_config"))
-        thinking = as_dict(rules.first(settings, "thinkingConfig", "thinking_config"))
+        settings, thinking = rules.settings(body), rules.thinking(body)
+        schema = google.first(settings, "responseJsonSchema", "response_json_schema", "responseSchema", "response_schema")
+        found = rules.contents(body)
         return Ask(
             wire=WIRE,
             model=context.model,
-            messages=[_message(content) for content in rules.contents(body)],
-            system=_instruction(rules.first(body, "systemInstruction", "system_instruction")),
-            tools=[tool for entry in as_list(body.get("tools")) for tool in _tools(as_dict(entry))],
-            tool_choice=_choice(as_dict(rules.first(body, "toolConfig", "tool_config"))),
-            max_tokens=rules.first(settings, "maxOutputTokens", "max_output_tokens"),
-            thinks=context.able.thinking not in (None, "none") and _level(thinking) != "minimal",
-            summary=rules.first(thinking, "includeThoughts", "include_thoughts") is True,
-            stop=[
-                text for text in as_list(rules.first(settings, "stopSequences", "stop_sequences")) if isinstance(text, str)
-            ],
-            output_schema=as_dict(rules.first(settings, "responseJsonSchema", "response_json_schema", "responseSchema"))
-            or None,
+            messages=conversation(_turns(found)),
+            system=_instruction(google.first(body, "systemInstruction", "system_instruction")),
+            tools=[_tool(function) for function in rules.functions(body)],
+            tool_choice=_choice(rules.calling(body)),
+            max_tokens=google.first(settings, "maxOutputTokens", "max_output_tokens"),
+            thinks=_thinks(context, thinking),
+            effort=as_text(google.first(thinking, "thinkingLevel", "thinking_level")).lower() or None,
+            summary=google.first(thinking, "includeThoughts", "include_thoughts") is True,
+            stop=[text for text in as_list(google.first(settings, "stopSequences", "stop_sequences")) if text],
+            output_schema=as_dict(schema) or None,
             stream=":streamGenerateContent" in context.path,
+            kept_reasoning=_kept_reasoning(found),
+            paused=google.first(body, "continuationToken", "continuation_token") is not None,
         )
-
-    def too_long(self, context: Context, tokens: int) -> Refusal | None:
-        text = f"The input token count ({tokens:,}) exceeds the maximum number of tokens allowed."
-        return rules.refused(text, "invalid_request")
 
     # ------------------------------------------------------------ the answer
 
@@ -83,95 +88,129 @@ class GeminiGenerateContentFront(Front):
             return list(_events(answer))
         return _response(answer, _parts(answer), _finish(answer))
 
-    def streams(self, answer: Answer, path: str) -> bool:
+    def streams(self, answer: Answer, context: Context) -> bool:
         """Events only with `alt=sse`."""
-        return answer.ask.stream and "alt=sse" in path
+        return answer.ask.stream and query(context.path, "alt") == "sse"
 
     def frames(self, answer: Answer) -> Iterator[bytes]:
         for event in _events(answer):
-            yield frame(event).replace(b"\n\n", b"\r\n\r\n")
+            yield _frame(event)
+
+    # ------------------------------------------------------------ other operations
+
+    def models(self, name: str) -> JSON:
+        data = [_model(one) for one in model_names("gemini")]
+        return next((one for one in data if one["name"] == f"models/{name}"), {"models": data})
+
+    def count(self, tokens: int) -> JSON:
+        return {"totalTokens": tokens}
 
     # ------------------------------------------------------------ errors
 
-    def error(self, refusal: Refusal) -> JSON:
-        return {"error": {"code": refusal.status, "message": refusal.message, "status": RPC.get(refusal.status, "UNKNOWN")}}
+    def error(self, refusal: Refusal, request_id: str) -> JSON:
+        error = {"code": refusal.status, "message": refusal.message, "status": RPC.get(refusal.status, "UNKNOWN")}
+        details = []
+        if refusal.code:
+            details.append({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": refusal.code,
+                            "domain": "googleapis.com"})  # fmt: skip
+        if refusal.wait is not None:
+            details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{refusal.wait:g}s"})
+        return {"error": {**error, "details": details} if details else error}
 
-    def error_frame(self, refusal: Refusal) -> bytes:
-        return frame(self.error(refusal)).replace(b"\n\n", b"\r\n\r\n")
-
-    def fault_refusal(self, fault: Fault) -> Refusal:
-        return Refusal(fault.status, RPC.get(fault.status, "UNKNOWN"), "The simulator was told to fail here.", fault.code)
+    def error_frames(self, refusal: Refusal, answer: Answer, number: int) -> Iterator[bytes]:
+        yield _frame(self.error(refusal, ""))
 
 
 # ---------------------------------------------------------------- read
 
 
 def _instruction(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     return "".join(as_text(part.get("text")) for part in rules.parts(as_dict(value)))
 
 
-def _level(thinking: JSON) -> str:
-    return as_text(rules.first(thinking, "thinkingLevel", "thinking_level")).lower()
+def _thinks(context: Context, thinking: JSON) -> bool:
+    """Whether the model reasons: Gemini 3 always, unless at its lowest level; 2.5 unless its budget is 0."""
+    if google.first(thinking, "thinkingBudget", "thinking_budget") == 0 and context.able.thinking == "budget":
+        return False
+    lowest = as_text(google.first(thinking, "thinkingLevel", "thinking_level")).lower() == "minimal"
+    return context.able.thinking not in (None, "none") and not lowest
 
 
-def _message(content: JSON) -> Message:
-    role = "assistant" if content.get("role") == "model" else "user"
-    parts = [part for entry in rules.parts(content) for part in _read_part(entry)]
-    return Message(role="assistant" if role == "assistant" else "user", parts=parts)
+def _role(content: JSON) -> str:
+    return "assistant" if content.get("role") == "model" else "user"
 
 
-def _read_part(part: JSON) -> list[Part]:
-    call = rules.first(part, "functionCall", "function_call")
-    if call is not None:
-        call = as_dict(call)
+def _turns(found: list[JSON]) -> Iterator[tuple[str, list[Part]]]:
+    """(role, parts) of each content. A response without an id answers the first open call of its name."""
+    calls: list[ToolCall] = []
+    for content in found:
+        parts = [_read_part(part, _role(content)) for part in rules.parts(content)]
+        for place, part in enumerate(parts):
+            match = next((call for call in calls if isinstance(part, ToolResult) and part.name == call.name), None)
+            if match is not None and isinstance(part, ToolResult) and part.call_id == part.name:
+                parts[place] = part.model_copy(update={"call_id": match.call_id})
+                calls.remove(match)
+        calls = [part for part in parts if isinstance(part, ToolCall)]
+        yield _role(content), parts
+
+
+def _read_part(part: JSON, role: str) -> Part:
+    call, response = rules.call_of(part), rules.response_of(part)
+    if call is not None and role == "assistant":
         name = as_text(call.get("name"))
-        return [ToolCall(call_id=as_text(call.get("id")) or name, name=name, args=as_dict(call.get("args")))]
-    response = rules.first(part, "functionResponse", "function_response")
-    if response is not None:
-        response = as_dict(response)
+        return ToolCall(call_id=as_text(call.get("id")) or name, name=name, args=as_dict(call.get("args")))
+    if response is not None and role == "user":
         name, value = as_text(response.get("name")), as_dict(response.get("response"))
-        text = as_text(value.get("output")) or as_text(value.get("result")) or as_text(value.get("error")) or compact(value)
-        return [ToolResult(call_id=as_text(response.get("id")) or name, name=name, content=text, is_error="error" in value)]
-    if rules.first(part, "inlineData", "inline_data", "fileData", "file_data") is not None:
-        return [Image(url="data:image")]
-    if part.get("thought") is True:
-        return [Reasoning(text=as_text(part.get("text")))]
-    return [Text(text=as_text(part.get("text")))]
-
-
-def _tools(entry: JSON) -> list[Tool]:
-    declared = as_list(rules.first(entry, "functionDeclarations", "function_declarations"))
-    return [_tool(as_dict(declaration)) for declaration in declared]
+        text = next((value[key] for key in ("output", "result", "error") if isinstance(value.get(key), str)), compact(value))
+        return ToolResult(call_id=as_text(response.get("id")) or name, name=name, content=text, is_error="error" in value)
+    if google.first(part, "inlineData", "inline_data", "fileData", "file_data") is not None:
+        blob = as_dict(google.first(part, "inlineData", "inline_data", "fileData", "file_data"))
+        return Image(url=as_text(google.first(blob, "data", "fileUri", "file_uri")) or "?")
+    if part.get("thought") is True and role == "assistant":
+        return Reasoning(text=as_text(part.get("text")))
+    return Text(text=as_text(part.get("text"))) if "text" in part else Opaque(kind=next(iter(part), "part"))
 
 
 def _tool(declaration: JSON) -> Tool:
-    schema = rules.first(declaration, "parametersJsonSchema", "parameters_json_schema", "parameters")
-    parameters = as_dict(schema) or {"type": "object", "properties": {}}
+    parameters = as_dict(rules.schema_of(declaration)) or {"type": "object", "properties": {}}
     return Tool(name=declaration["name"], description=as_text(declaration.get("description")), parameters=parameters)
 
 
 def _choice(config: JSON) -> str | None:
-    calling = as_dict(rules.first(config, "functionCallingConfig", "function_calling_config"))
-    allowed = as_list(rules.first(calling, "allowedFunctionNames", "allowed_function_names"))
-    mode = as_text(calling.get("mode")).upper()
+    allowed = as_list(google.first(config, "allowedFunctionNames", "allowed_function_names"))
+    mode = as_text(config.get("mode")).upper()
     if mode == "ANY":
         return str(allowed[0]) if len(allowed) == 1 else "required"
     return {"NONE": "none", "AUTO": "auto", "VALIDATED": "auto"}.get(mode)
+
+
+def _kept_reasoning(found: list[JSON]) -> bool:
+    """Whether the running turn's calls bring a signature of the model's own. A rule refuses calls without any where they are
+    checked, so this is about the documented skip values and about models that do not check."""
+    signatures: list[str] = []
+    for content in reversed(found):
+        calls = [part for part in rules.parts(content) if rules.call_of(part) is not None]
+        signatures += [rules.signature_of(part) for part in calls[:1]]
+        if any(part.get("text") for part in rules.parts(content)) and _role(content) == "user":
+            break
+    return all(signature and signature not in rules.SKIPPED for signature in signatures)
 
 
 # ---------------------------------------------------------------- write
 
 
 def _response(answer: Answer, parts: list[JSON], finish: str | None) -> JSON:
+    usage = {"usageMetadata": _usage(answer), "modelVersion": answer.ask.model, "responseId": answer.id[:22]}
+    if any(isinstance(segment, Refuse) and not segment.text for segment in answer.turn.segments):
+        return {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, **usage}
     candidate: JSON = {"content": {"parts": parts, "role": "model"} if parts else {"role": "model"}, "index": 0}
     if finish is not None:
         candidate["finishReason"] = finish
-    return {
-        "candidates": [candidate],
-        "usageMetadata": _usage(answer),
-        "modelVersion": answer.ask.model,
-        "responseId": answer.id[:22],
-    }
+    if finish == "CONTINUATION":
+        candidate["continuationToken"] = sign(rules.TOKEN, rules.token_for(answer.body))
+    return {"candidates": [candidate], **usage}
 
 
 def _usage(answer: Answer) -> JSON:
@@ -186,14 +225,22 @@ def _usage(answer: Answer) -> JSON:
     }
 
 
+def _malformed(answer: Answer) -> bool:
+    return any(call.whole and isinstance(call.args, str) for call in answer.turn.calls)
+
+
 def _finish(answer: Answer) -> str:
     """STOP for an answer and for calls alike; the call tells them apart."""
-    words = {StopReason.LENGTH: "MAX_TOKENS", StopReason.REFUSAL: "SAFETY"}
+    if _malformed(answer):
+        return "MALFORMED_FUNCTION_CALL"
+    words = {StopReason.LENGTH: "MAX_TOKENS", StopReason.REFUSAL: "SAFETY", StopReason.PAUSE: "CONTINUATION"}
     return words.get(answer.turn.reason, "STOP")
 
 
 def _parts(answer: Answer) -> list[JSON]:
     """The parts of the whole answer."""
+    if _malformed(answer):
+        return []
     parts = [part for place, segment in enumerate(answer.turn.segments) for part in _part(answer, place, segment)]
     return _signed(answer, parts)
 
@@ -201,32 +248,30 @@ def _parts(answer: Answer) -> list[JSON]:
 def _part(answer: Answer, place: int, segment: Segment) -> list[JSON]:
     match segment:
         case Think(text):
-            return [{"text": text, "thought": True}] if answer.ask.summary else []
+            return [{"text": text, "thought": True}] if answer.ask.summary and not segment.redacted else []
         case Say(text):
             return [{"text": text}]
         case Refuse():
             return []
         case Call(name, args):
             if not segment.whole:
-                return []
+                return []  # half a call never appears here
             given = args if isinstance(args, dict) else {}
             return [{"functionCall": {"name": name, "args": given, "id": digest(answer.id, place)[:8]}}]
-        case ServerCall(query):
-            return [{"executableCode": {"language": "PYTHON", "code": f"search({query!r})"}}]
+        case ServerCall(search):
+            return [{"executableCode": {"language": "PYTHON", "code": f"print(google_search(queries={[search]!r}))"}}]
 
 
 def _signed(answer: Answer, parts: list[JSON]) -> list[JSON]:
     """The first call of the step carries the signature; without calls an empty text part at the end does."""
-    if not answer.ask.thinks or not any(isinstance(segment, Think) for segment in answer.turn.segments):
+    thought = any(isinstance(segment, Think) and segment.whole for segment in answer.turn.segments)
+    if not thought or not rules.checks_signatures(capabilities.of(answer.ask.model).family):
         return parts
     for place, part in enumerate(parts):
         if "functionCall" in part:
-            return [
-                *parts[:place],
-                {**part, "thoughtSignature": sign(rules.THOUGHT, rules.signed(part))},
-                *parts[place + 1 :],
-            ]
-    return [*parts, {"text": "", "thoughtSignature": sign(rules.THOUGHT, "")}]
+            signed = {**part, "thoughtSignature": sign(google.THOUGHT, rules.signed(part))}
+            return [*parts[:place], signed, *parts[place + 1 :]]
+    return [*parts, {"text": "", "thoughtSignature": sign(google.THOUGHT, "")}]
 
 
 def _events(answer: Answer) -> Iterator[JSON]:
@@ -242,3 +287,23 @@ def _pieces(part: JSON) -> list[JSON]:
         return [part]
     tokens = text_pieces(part["text"])
     return [{**part, "text": "".join(tokens[start : start + GROUP])} for start in range(0, len(tokens), GROUP)]
+
+
+def _frame(payload: JSON) -> bytes:
+    """This API separates lines with CR LF."""
+    return frame(payload).replace(b"\n\n", b"\r\n\r\n")
+
+
+# ---------------------------------------------------------------- write: models
+
+
+def _model(name: str) -> JSON:
+    able = capabilities.of(name)
+    limits = {"inputTokenLimit": able.window, "outputTokenLimit": able.max_output}
+    return {
+        "name": f"models/{name}",
+        "version": "001",
+        "displayName": name.replace("-", " ").title(),
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+        **{key: value for key, value in limits.items() if value is not None},
+    }

@@ -1,8 +1,9 @@
 """Chat Completions' face: `POST /v1/chat/completions`, whole and streamed. docs/wire/openai-chat.md
 
-For OpenAI's models there is no reasoning on this API, only its token count. For models of other makers it comes as
-`reasoning_content`, and those that reason must get it back in a tool turn (rules.openai). A stream has usage only if the
-request asks for it, in a last chunk without choices.
+For OpenAI's models there is no reasoning on this API, only its token count; it is not carried from request to request, so a
+tool turn is thought through again each time. For models of other makers it comes as `reasoning_content`, and those that
+reason must get it back in a tool turn (rules.chat). A stream has usage only if the request asks for it, in a last chunk
+without choices. With `n` all choices say the same: the model is deterministic.
 """
 
 from __future__ import annotations
@@ -10,70 +11,79 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from lessonlib.sim.ask import Ask
+from lessonlib.sim.ask import Ask, conversation
 from lessonlib.sim.core import Answer
+from lessonlib.sim.faults import Fault
 from lessonlib.sim.front.base import Front, frame
+from lessonlib.sim.front.openai_responses import (
+    STATUS_TYPES,
+    choice,
+    openai_error,
+    openai_fault,
+    openai_headers,
+    without_pause,
+)
 from lessonlib.sim.pieces import text_pieces
 from lessonlib.sim.refusal import Context, Refusal
-from lessonlib.sim.rules import openai as rules
-from lessonlib.sim.script import Call, Refuse, Say, Think
+from lessonlib.sim.rules import chat as rules
+from lessonlib.sim.rules import openai
+from lessonlib.sim.script import Call, Refuse, Say, Think, Turn
 from lessonlib.sim.signing import digest
-from lessonlib.types import JSON, Image, Message, Part, Reasoning, StopReason, Text, Tool, ToolCall, ToolResult
+from lessonlib.types import JSON, Image, Part, Reasoning, StopReason, Text, Tool, ToolCall, ToolResult
 from lessonlib.wire.base import as_dict, as_list, as_text, function_call
 
-WIRE = rules.CHAT
+WIRE = openai.CHAT
 
 
 class OpenAIChatFront(Front):
     """The Chat Completions frontend."""
 
     wire: ClassVar[str] = WIRE
-    book = rules.BOOK
-    paths: ClassVar[tuple[str, ...]] = (r"/v1/chat/completions", r"/chat/completions")
-    bad_request: ClassVar[str] = "invalid_request_error"
-    pauses: ClassVar[bool] = False
-    status_types: ClassVar[dict[int, str]] = {
-        400: "invalid_request_error", 401: "invalid_request_error", 403: "invalid_request_error",
-        404: "invalid_request_error",
-        429: "requests", 500: "server_error", 502: "server_error", 503: "service_unavailable_error", 504: "server_error",
-    }  # fmt: skip
+    book = openai.BOOK
+    shape = rules.SHAPE
+    routes: ClassVar[tuple[tuple[str, str, str], ...]] = (("POST", r"(?:/v1)?/chat/completions", "answer"),)
+    status_types: ClassVar[dict[int, str]] = STATUS_TYPES
 
     # ------------------------------------------------------------ the request
 
     def read(self, context: Context) -> Ask:
         body = context.body
+        found = rules.messages(context)
         schema = as_dict(as_dict(body.get("response_format")).get("json_schema")).get("schema")
-        system = [
-            _text(message.get("content")) for message in body["messages"] if message["role"] in ("system", "developer")
-        ]
         stop = body.get("stop")
+        said = [message for message in found if message["role"] not in ("system", "developer")]
+        messages = conversation((message["role"], _parts(message)) for message in said)
         return Ask(
             wire=WIRE,
             model=context.model,
-            messages=_messages(body["messages"]),
-            system="\n".join(system),
-            tools=[tool for entry in as_list(body.get("tools")) for tool in _tools(as_dict(entry))],
-            tool_choice=_choice(body.get("tool_choice")),
+            messages=messages,
+            system="\n".join(_text(one.get("content")) for one in found if one["role"] in ("system", "developer")),
+            tools=[tool for entry in openai.tools_of(context) for tool in _tools(entry)],
+            tool_choice=choice(WIRE, body.get("tool_choice")),
             parallel=body.get("parallel_tool_calls") is not False,
             max_tokens=body.get("max_completion_tokens") or body.get("max_tokens"),
             thinks=rules.chat_thinks(context),
-            stop=[stop] if isinstance(stop, str) else [text for text in as_list(stop) if isinstance(text, str)],
+            effort=body.get("reasoning_effort"),
+            stop=[stop] if isinstance(stop, str) and stop else [text for text in as_list(stop) if text],
             output_schema=as_dict(schema) or None,
             stream=body.get("stream") is True,
+            kept_reasoning=_kept_reasoning(said),
         )
-
-    def too_long(self, context: Context, tokens: int) -> Refusal | None:
-        text = f"This model's maximum context length is {context.able.window:,} tokens; the messages have {tokens:,}."
-        return rules.refused(text, "context_length_exceeded", "messages")
 
     # ------------------------------------------------------------ the answer
 
+    def adapt(self, said: Turn, ask: Ask, context: Context) -> Turn:
+        return without_pause(said, ask)
+
     def headers(self, number: int) -> dict[str, str]:
-        return {"x-request-id": f"req_sim{number:06d}", "x-ratelimit-remaining-requests": "99"}
+        return openai_headers(number)
 
     def whole(self, answer: Answer) -> JSON:
-        choice = {"index": 0, "message": _message(answer), "logprobs": None, "finish_reason": _finish(answer)}
-        return {**_envelope(answer, "chat.completion"), "choices": [choice], "usage": _usage(answer)}
+        choices = [
+            {"index": index, "message": _message(answer, index), "logprobs": None, "finish_reason": _finish(answer)}
+            for index in range(_n(answer))
+        ]
+        return {**_envelope(answer, "chat.completion"), "choices": choices, "usage": _usage(answer)}
 
     def frames(self, answer: Answer) -> Iterator[bytes]:
         counted = as_dict(answer.body.get("stream_options")).get("include_usage") is True
@@ -90,12 +100,14 @@ class OpenAIChatFront(Front):
 
     # ------------------------------------------------------------ errors
 
-    def error(self, refusal: Refusal) -> JSON:
-        error = {"message": refusal.message, "type": refusal.type, "param": refusal.param, "code": refusal.code}
-        return {"error": error}
+    def error(self, refusal: Refusal, request_id: str) -> JSON:
+        return openai_error(refusal)
 
-    def error_frame(self, refusal: Refusal) -> bytes:
-        return frame(self.error(refusal))
+    def error_frames(self, refusal: Refusal, answer: Answer, number: int) -> Iterator[bytes]:
+        yield frame(openai_error(refusal))
+
+    def fault_refusal(self, fault: Fault) -> Refusal:
+        return openai_fault(super().fault_refusal(fault), fault)
 
 
 # ---------------------------------------------------------------- read
@@ -107,32 +119,17 @@ def _text(content: Any) -> str:
     return "".join(as_text(as_dict(entry).get("text")) for entry in as_list(content))
 
 
-def _messages(found: list[JSON]) -> list[Message]:
-    """Chat messages of five roles -> messages of two; neighbours of the same role are joined."""
-    messages: list[Message] = []
-    for entry in found:
-        if entry["role"] in ("system", "developer"):
-            continue
-        role = "assistant" if entry["role"] == "assistant" else "user"
-        parts = _parts(entry)
-        if messages and messages[-1].role == role:
-            messages[-1] = Message(role=messages[-1].role, parts=[*messages[-1].parts, *parts])
-        else:
-            messages.append(Message(role="assistant" if role == "assistant" else "user", parts=parts))
-    return messages
-
-
 def _parts(entry: JSON) -> list[Part]:
     if entry["role"] == "tool":
         return [ToolResult(call_id=as_text(entry.get("tool_call_id")), content=_text(entry.get("content")))]
     parts: list[Part] = []
-    if entry.get("reasoning_content"):
+    if entry["role"] == "assistant" and entry.get("reasoning_content"):
         parts.append(Reasoning(text=as_text(entry["reasoning_content"])))
     if text := _text(entry.get("content")):
         parts.append(Text(text=text))
     for piece in as_list(entry.get("content")) if isinstance(entry.get("content"), list) else []:
         if as_dict(piece).get("type") == "image_url":
-            parts.append(Image(url=as_text(as_dict(piece["image_url"]).get("url"))[:200]))
+            parts.append(Image(url=as_text(as_dict(piece["image_url"]).get("url")) or "?"))
     return [*parts, *(_call(as_dict(call)) for call in as_list(entry.get("tool_calls")))]
 
 
@@ -140,26 +137,25 @@ def _call(call: JSON) -> ToolCall:
     if call.get("type") == "custom":
         inner = as_dict(call["custom"])
         return ToolCall(call_id=call["id"], name=inner["name"], args={"input": as_text(inner.get("input"))})
-    inner = as_dict(call["function"])
-    return function_call(call["id"], inner["name"], as_text(inner.get("arguments")), wire=WIRE, raw=None)
+    inner = as_dict(call.get("function"))
+    return function_call(call["id"], as_text(inner.get("name")), as_text(inner.get("arguments")), wire=WIRE, raw=None)
 
 
 def _tools(entry: JSON) -> list[Tool]:
-    kind = as_text(entry.get("type"))
-    inner = as_dict(entry.get(kind))
-    if kind == "custom":
+    inner = openai.definition(WIRE, entry)
+    if entry.get("type") == "custom":
         return [Tool(name=inner["name"], description=as_text(inner.get("description")), kind="custom")]
-    if kind != "function":
+    if entry.get("type") != "function":
         return []
     schema = as_dict(inner.get("parameters")) or {"type": "object", "properties": {}}
     return [Tool(name=inner["name"], description=as_text(inner.get("description")), parameters=schema)]
 
 
-def _choice(choice: Any) -> str | None:
-    if isinstance(choice, str):
-        return choice
-    named = as_dict(choice)
-    return as_text(as_dict(named.get(as_text(named.get("type")))).get("name")) or None
+def _kept_reasoning(found: list[JSON]) -> bool:
+    """Whether the running tool turn brings its reasoning along: only other makers' models give and take any here."""
+    last_user = max((place for place, message in enumerate(found) if message["role"] == "user"), default=-1)
+    running = [message for message in found[last_user + 1 :] if message.get("tool_calls")]
+    return not running or all(message.get("reasoning_content") for message in running)
 
 
 # ---------------------------------------------------------------- write
@@ -176,15 +172,19 @@ def _envelope(answer: Answer, kind: str) -> JSON:
     }
 
 
+def _n(answer: Answer) -> int:
+    return answer.body.get("n") or 1
+
+
 def _usage(answer: Answer) -> JSON:
-    counts = answer.counts
+    counts, n = answer.counts, _n(answer)
     return {
         "prompt_tokens": counts.input,
-        "completion_tokens": counts.output,
-        "total_tokens": counts.input + counts.output,
+        "completion_tokens": counts.output * n,
+        "total_tokens": counts.input + counts.output * n,
         "prompt_tokens_details": {"cached_tokens": counts.cached, "audio_tokens": 0},
         "completion_tokens_details": {
-            "reasoning_tokens": counts.reasoning,
+            "reasoning_tokens": counts.reasoning * n,
             "audio_tokens": 0,
             "accepted_prediction_tokens": 0,
             "rejected_prediction_tokens": 0,
@@ -194,13 +194,16 @@ def _usage(answer: Answer) -> JSON:
 
 def _finish(answer: Answer) -> str:
     """`tool_calls`, except after a named tool choice, where this API says `stop` although there are calls."""
-    named = isinstance(answer.body.get("tool_choice"), dict)
+    if any(isinstance(segment, Refuse) and not segment.text for segment in answer.turn.segments):
+        return "content_filter"
+    choice = as_dict(answer.body.get("tool_choice"))
+    named = choice.get("type") in ("function", "custom")
     words = {StopReason.LENGTH: "length", StopReason.TOOL_USE: "stop" if named else "tool_calls"}
     return words.get(answer.turn.reason, "stop")
 
 
 def _said(answer: Answer) -> str:
-    return "".join(segment.text for segment in answer.turn.segments if isinstance(segment, Say))
+    return " ".join(segment.text for segment in answer.turn.segments if isinstance(segment, Say))
 
 
 def _thought(answer: Answer) -> str:
@@ -210,13 +213,9 @@ def _thought(answer: Answer) -> str:
     return "".join(segment.text for segment in answer.turn.segments if isinstance(segment, Think))
 
 
-def _calls(answer: Answer) -> list[JSON]:
-    return [_call_json(answer, place, call) for place, call in enumerate(answer.turn.calls)]
-
-
-def _call_json(answer: Answer, place: int, call: Call) -> JSON:
+def _call_json(answer: Answer, place: int, index: int, call: Call) -> JSON:
     tool = answer.ask.tool(call.name)
-    call_id = f"call_{answer.part_id(place, 'call')}"
+    call_id = f"call_{answer.part_id(place, f'call{index or str()}')}"
     if tool is not None and tool.kind == "custom":
         text = call.args if isinstance(call.args, str) else call.text
         return {"id": call_id, "type": "custom", "custom": {"name": call.name, "input": text}}
@@ -224,34 +223,39 @@ def _call_json(answer: Answer, place: int, call: Call) -> JSON:
     return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
-def _message(answer: Answer) -> JSON:
-    refusal = next((segment.text for segment in answer.turn.segments if isinstance(segment, Refuse)), None)
-    message: JSON = {"role": "assistant", "content": _said(answer) or None, "refusal": refusal, "annotations": []}
+def _message(answer: Answer, index: int) -> JSON:
+    """The message of choice number `index`. An answer without any text has the empty text, one with calls alone null."""
+    refusal = next((segment.text for segment in answer.turn.segments if isinstance(segment, Refuse)), None) or None
+    calls = [_call_json(answer, place, index, call) for place, call in enumerate(answer.turn.calls)]
+    content = _said(answer) or (None if calls or refusal else "")
+    message: JSON = {"role": "assistant", "content": content, "refusal": refusal, "annotations": []}
     if thought := _thought(answer):
         message["reasoning_content"] = thought
-    if calls := _calls(answer):
+    if calls:
         message["tool_calls"] = calls
     return message
 
 
 def _choices(answer: Answer) -> Iterator[list[JSON]]:
-    """The `choices` of each chunk."""
-    message = _message(answer)
-    yield [_delta({"role": "assistant", "content": "" if not message.get("tool_calls") else None, "refusal": None})]
+    """The `choices` of each chunk, one choice after the other."""
+    for index in range(_n(answer)):
+        for delta, finish in _deltas(answer, index):
+            yield [{"index": index, "delta": delta, "logprobs": None, "finish_reason": finish}]
+
+
+def _deltas(answer: Answer, index: int) -> Iterator[tuple[JSON, str | None]]:
+    message = _message(answer, index)
+    yield {"role": "assistant", "content": None if message["content"] is None else "", "refusal": None}, None
     for field in ("reasoning_content", "content", "refusal"):
         for piece in text_pieces(message.get(field) or ""):
-            yield [_delta({field: piece})]
-    for index, call in enumerate(message.get("tool_calls", [])):
+            yield {field: piece}, None
+    for number, call in enumerate(message.get("tool_calls", [])):
         kind = call["type"]
         field = "arguments" if kind == "function" else "input"
-        yield [_delta({"tool_calls": [{"index": index, **call, kind: {**call[kind], field: ""}}]})]
+        yield {"tool_calls": [{"index": number, **call, kind: {**call[kind], field: ""}}]}, None
         for piece in text_pieces(call[kind][field]):
-            yield [_delta({"tool_calls": [{"index": index, kind: {field: piece}}]})]
-    yield [_delta({}, _finish(answer))]
-
-
-def _delta(delta: JSON, finish: str | None = None) -> JSON:
-    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+            yield {"tool_calls": [{"index": number, kind: {field: piece}}]}, None
+    yield {}, _finish(answer)
 
 
 def _obfuscation(answer: Answer, place: int) -> JSON:

@@ -1,140 +1,271 @@
 """The Responses API's face: `POST /v1/responses`, whole and streamed. docs/wire/openai-responses.md
 
 Items have ids that say which answer they belong to, so that the rules can ask for a missing partner. Encrypted reasoning is
-a signature over its id. Reasoning items carry `status` on the way out, which is refused on the way back, as in life. This
-API never pauses: a search of the server's own is finished before the answer ends.
+a signature over its id. Reasoning items carry no `status`: the service writes none, and refuses one. This API never pauses:
+a search of the server's own is finished before the answer ends.
+
+Beside answers: counting (`/input_tokens`), stored responses (GET, also as a stream from a given event on; DELETE; cancel),
+and background runs, which are done when somebody looks at them for the second time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from lessonlib.sim.ask import Ask
-from lessonlib.sim.core import Answer
-from lessonlib.sim.front.base import Front, frame
+from lessonlib.sim import model
+from lessonlib.sim.ask import Ask, conversation
+from lessonlib.sim.core import EPOCH, Answer, Simulator, Stored
+from lessonlib.sim.faults import Fault
+from lessonlib.sim.front.base import Front, Performed, frame, model_names, query
 from lessonlib.sim.pieces import text_pieces
 from lessonlib.sim.refusal import Context, Refusal
-from lessonlib.sim.rules import openai as rules
-from lessonlib.sim.script import Call, Refuse, Say, Segment, ServerCall, Think
-from lessonlib.sim.signing import digest, sign
-from lessonlib.types import JSON, Image, Message, Opaque, Part, Reasoning, StopReason, Text, Tool, ToolCall, ToolResult
+from lessonlib.sim.rules import openai
+from lessonlib.sim.rules import responses as rules
+from lessonlib.sim.script import Call, Refuse, Say, Segment, ServerCall, Think, Turn
+from lessonlib.sim.signing import Verdict, digest, sign
+from lessonlib.sim.usage import CacheOptions
+from lessonlib.types import JSON, Image, Opaque, Part, Reasoning, StopReason, Text, Tool, ToolCall, ToolResult
 from lessonlib.wire.base import as_dict, as_list, as_text, function_call
 
-WIRE = rules.RESPONSES
+WIRE = openai.RESPONSES
 PADDING = 16
 """Deltas are padded to a multiple of this many characters, so that their length tells less (`obfuscation`)."""
+STATUS_TYPES = {
+    400: "invalid_request_error", 401: "invalid_request_error", 403: "invalid_request_error", 404: "invalid_request_error",
+    429: "requests", 500: "server_error", 503: "service_unavailable_error",
+}  # fmt: skip
+STATUS_CODES = {429: "rate_limit_exceeded", 503: "server_is_overloaded"}
+"""Codes by status; everything else from 500 on is a server_error."""
 
 
 class OpenAIResponsesFront(Front):
     """The Responses frontend."""
 
     wire: ClassVar[str] = WIRE
-    book = rules.BOOK
-    paths: ClassVar[tuple[str, ...]] = (r"/v1/responses", r"/responses")
-    bad_request: ClassVar[str] = "invalid_request_error"
-    pauses: ClassVar[bool] = False
-    status_types: ClassVar[dict[int, str]] = {
-        400: "invalid_request_error", 401: "invalid_request_error", 403: "invalid_request_error",
-        404: "invalid_request_error",
-        429: "requests", 500: "server_error", 502: "server_error", 503: "service_unavailable_error", 504: "server_error",
-    }  # fmt: skip
+    book = openai.BOOK
+    shape = rules.SHAPE
+    routes: ClassVar[tuple[tuple[str, str, str], ...]] = (
+        ("POST", r"(?:/v1)?/responses", "answer"),
+        ("POST", r"(?:/v1)?/responses/input_tokens", "count"),
+        ("GET", r"(?:/v1)?/responses/([^/]+)", "get"),
+        ("DELETE", r"(?:/v1)?/responses/([^/]+)", "delete"),
+        ("POST", r"(?:/v1)?/responses/([^/]+)/cancel", "cancel"),
+        ("GET", r"(?:/v1)?/models(?:/([^/]+))?", "models"),
+    )
+    status_types: ClassVar[dict[int, str]] = STATUS_TYPES
 
     # ------------------------------------------------------------ the request
 
+    def owns(self, headers: Mapping[str, str]) -> bool:
+        return not {"anthropic-version", "x-api-key", "x-goog-api-key"} & headers.keys()
+
     def read(self, context: Context) -> Ask:
         body = context.body
-        found = [*rules.stored_items(context), *rules.items(body)]
+        kept = _kept(context)
         reasoning = as_dict(body.get("reasoning"))
         thinks = context.able.thinking not in (None, "none") and reasoning.get("effort") not in ("none", "minimal")
         return Ask(
             wire=WIRE,
             model=context.model,
-            messages=_messages(found),
+            messages=conversation(_turn(item) for item in kept),
             system=as_text(body.get("instructions")),
-            tools=[tool for entry in as_list(body.get("tools")) for tool in _tools(as_dict(entry))],
-            tool_choice=_choice(body.get("tool_choice")),
+            tools=[tool for entry in openai.tools_of(context) for tool in _tools(entry)],
+            tool_choice=choice(WIRE, body.get("tool_choice")),
             parallel=body.get("parallel_tool_calls") is not False,
             max_tokens=body.get("max_output_tokens"),
             thinks=thinks,
+            effort=reasoning.get("effort"),
             summary=reasoning.get("summary") is not None,
             output_schema=as_dict(as_dict(as_dict(body.get("text")).get("format")).get("schema")) or None,
             stream=body.get("stream") is True,
-            kept_reasoning=_kept_reasoning(found),
+            kept_reasoning=_kept_reasoning(kept),
         )
 
-    def too_long(self, context: Context, tokens: int) -> Refusal | None:
-        text = f"Your input exceeds the context window of this model ({tokens:,} tokens)."
-        return rules.refused(text, "context_length_exceeded", "input")
+    def findings(self, context: Context) -> JSON:
+        """The reasoning that the model does not get to see, and why."""
+        removed = [
+            {"id": item["id"], "type": "reasoning", "action": "removed", "reason": reason}
+            for item, reason in _judged(context)
+            if reason is not None
+        ]
+        return {"input_transformations": removed} if removed else {}
 
-    def cache_options(self, context: Context) -> dict[str, Any]:
+    def truncates(self, context: Context) -> bool:
+        return context.body.get("truncation") == "auto"
+
+    def cache_options(self, context: Context) -> CacheOptions:
         """Automatic; writes are reported (and billed) from gpt-5.6 on."""
-        return {"writes": context.able.family.startswith(("gpt-5.6", "gpt-6"))}
+        return CacheOptions(writes=context.able.family.startswith(("gpt-5.6", "gpt-6")))
 
     # ------------------------------------------------------------ the answer
 
+    def adapt(self, said: Turn, ask: Ask, context: Context) -> Turn:
+        return without_pause(said, ask)
+
     def headers(self, number: int) -> dict[str, str]:
-        return {
-            "x-request-id": f"req_sim{number:06d}",
-            "x-ratelimit-remaining-requests": "99",
-            "openai-version": "2020-10-01",
-        }
+        return {**openai_headers(number), "openai-version": "2020-10-01"}
 
     def whole(self, answer: Answer) -> JSON:
+        if answer.body.get("background") is True:
+            return _response(answer, [], "queued")
         return _response(answer, _items(answer))
 
     def frames(self, answer: Answer) -> Iterator[bytes]:
         for number, event in enumerate(_events(answer)):
             yield frame({**event, "sequence_number": number}, event["type"])
 
-    def remember(self, answer: Answer) -> None:
+    def remember(self, answer: Answer, sim: Simulator) -> None:
         """With `store` (true unless the request says false) a later request may continue from this response's id."""
         if answer.body.get("store") is False:
             return
-        before = as_list(answer.sim.stored.get(as_text(answer.body.get("previous_response_id")), {}).get("items"))
-        answer.sim.stored[f"resp_{answer.id}"] = {"items": [*before, *rules.items(answer.body), *_items(answer)]}
+        before = sim.kept(WIRE, answer.body.get("previous_response_id"))
+        own = [*rules.items(answer.body), *_items(answer)]
+        pending = answer.body.get("background") is True and not answer.ask.stream
+        history = [*(before.history if before is not None else []), *own]
+        sim.keep(f"resp_{answer.id}", Stored(WIRE, answer, own, history, pending))
+
+    # ------------------------------------------------------------ other operations
+
+    def models(self, name: str) -> JSON:
+        data = [{"id": one, "object": "model", "created": EPOCH, "owned_by": "openai"} for one in model_names("openai")]
+        return next((one for one in data if one["id"] == name), {"object": "list", "data": data})
+
+    def count(self, tokens: int) -> JSON:
+        return {"object": "response.input_tokens", "input_tokens": tokens}
+
+    def stored(self, context: Context) -> Performed:
+        name, sim = context.target, context.sim
+        stored = sim.kept(WIRE, name)
+        if stored is None:
+            raise KeyError(name)  # a rule has refused that
+        if context.operation == "delete":
+            sim.forget(name)
+            return {"id": name, "object": "response", "deleted": True}
+        if context.operation == "cancel":
+            stored.cancelled, stored.pending = stored.cancelled or stored.pending, False
+            return _stored_response(stored)
+        if query(context.path, "stream") == "true":
+            return _resumed(stored.answer, query(context.path, "starting_after"))
+        shown = _stored_response(stored)
+        stored.pending = False
+        return shown
 
     # ------------------------------------------------------------ errors
 
-    def error(self, refusal: Refusal) -> JSON:
-        error = {"message": refusal.message, "type": refusal.type, "param": refusal.param, "code": refusal.code}
-        return {"error": error}
+    def error(self, refusal: Refusal, request_id: str) -> JSON:
+        return openai_error(refusal)
 
-    def error_frame(self, refusal: Refusal) -> bytes:
+    def error_frames(self, refusal: Refusal, answer: Answer, number: int) -> Iterator[bytes]:
         """The pair that was captured: a nested error, then response.failed. The first one is enough to end on."""
-        error = {"type": refusal.type, "code": refusal.code or refusal.type, "message": refusal.message, "param": None}
-        return frame({"type": "error", "sequence_number": 99, "error": error}, "error")
+        error = {"type": refusal.type, "code": refusal.code, "message": refusal.message, "param": None}
+        yield frame({"type": "error", "sequence_number": number, "error": error}, "error")
+        failed = {**_response(answer, [], "failed"), "error": {"code": refusal.code, "message": refusal.message}}
+        event = {"type": "response.failed", "sequence_number": number + 1, "response": failed}
+        yield frame(event, "response.failed")
+
+    def fault_refusal(self, fault: Fault) -> Refusal:
+        return openai_fault(super().fault_refusal(fault), fault)
+
+
+# ---------------------------------------------------------------- shared with Chat Completions
+
+
+def openai_headers(number: int) -> dict[str, str]:
+    """Request id and rate limits, whose resets are durations in words."""
+    return {
+        "x-request-id": f"req_sim{number:06d}",
+        "x-ratelimit-limit-requests": "500",
+        "x-ratelimit-remaining-requests": "499",
+        "x-ratelimit-reset-requests": "120ms",
+    }
+
+
+def openai_error(refusal: Refusal) -> JSON:
+    """The error body of both APIs."""
+    return {"error": {"message": refusal.message, "type": refusal.type, "param": refusal.param, "code": refusal.code}}
+
+
+def openai_fault(refusal: Refusal, fault: Fault) -> Refusal:
+    """A fault in OpenAI's words: a code beside the type."""
+    code = STATUS_CODES.get(fault.status, "server_error" if fault.status >= 500 else None)
+    return replace(refusal, code=fault.code or code)
+
+
+def choice(wire: str, given: Any) -> str | None:
+    """A `tool_choice` in neutral words."""
+    if isinstance(given, str) or given is None:
+        return given
+    if given.get("type") == "allowed_tools":
+        names = openai.chosen_names(wire, given)
+        mode = (given if wire == WIRE else as_dict(given.get("allowed_tools"))).get("mode")
+        return names[0] if names and mode == "required" else "auto"
+    names = openai.chosen_names(wire, given)
+    return names[0] if names else None
+
+
+def without_pause(said: Turn, ask: Ask) -> Turn:
+    """An API that never hands a turn back half way plays it to its end."""
+    if said.reason is not StopReason.PAUSE:
+        return said
+    return Turn((*said.segments[:-1], *model.after_pause(ask).segments))
 
 
 # ---------------------------------------------------------------- read
 
 
-def _messages(found: list[JSON]) -> list[Message]:
-    """Items on one time line -> messages of two roles. Outputs belong to the user."""
-    messages: list[Message] = []
-    for item in found:
-        role, parts = _parts(item)
-        if messages and messages[-1].role == role:
-            messages[-1] = Message(role=messages[-1].role, parts=[*messages[-1].parts, *parts])
-        elif parts:
-            messages.append(Message(role="assistant" if role == "assistant" else "user", parts=parts))
-    return messages
+def _judged(context: Context) -> list[tuple[JSON, str | None]]:
+    """The request's items, each with the reason why the model does not see it (None: it does): another model's reasoning,
+    and with `reasoning.context: current_turn` that of earlier turns."""
+    found = rules.items(context.body)
+    earlier = _last_user(found) if context.get("reasoning", "context") == "current_turn" else 0
+    return [(item, _reason(item, context, place < earlier)) for place, item in enumerate(found)]
 
 
-def _parts(item: JSON) -> tuple[str, list[Part]]:
+def _reason(item: JSON, context: Context, earlier: bool) -> str | None:
+    if rules.item_type(item) != "reasoning":
+        return None
+    if item.get("encrypted_content") and rules.verdict(item, context.able.family) is Verdict.OTHER:
+        return "model_mismatch"
+    return "turn_boundary" if earlier else None
+
+
+def _last_user(found: list[JSON]) -> int:
+    """The place of the last message of the user; what follows belongs to the running turn."""
+    kinds = [(rules.item_type(item), item.get("role")) for item in found]
+    return max((place for place, kind in enumerate(kinds) if kind == ("message", "user")), default=-1)
+
+
+def _kept(context: Context) -> list[JSON]:
+    """The items that the model gets to see: stored ones first, references resolved."""
+    own = [
+        context.sim.item(item["id"]) or item if rules.item_type(item) == "item_reference" else item
+        for item, reason in _judged(context)
+        if reason is None
+    ]
+    return [*rules.stored_items(context), *own]
+
+
+def _turn(item: JSON) -> tuple[str, list[Part]]:
     match rules.item_type(item):
         case "message":
-            role = "assistant" if item["role"] == "assistant" else "user"
-            return role, _content(item["content"])
+            return as_text(item.get("role")), _content(item.get("content"))
         case "function_call":
-            return "assistant", [function_call(item["call_id"], item["name"], item["arguments"], wire=WIRE, raw=None)]
+            call = function_call(as_text(item.get("call_id")), as_text(item.get("name")), as_text(item.get("arguments")),
+                                 wire=WIRE, raw=None)  # fmt: skip
+            return "assistant", [call]
         case "custom_tool_call":
-            return "assistant", [ToolCall(call_id=item["call_id"], name=item["name"], args={"input": item["input"]})]
+            text = as_text(item.get("input"))
+            call = ToolCall(call_id=as_text(item.get("call_id")), name=as_text(item.get("name")), args={"input": text})
+            return "assistant", [call]
         case "function_call_output" | "custom_tool_call_output":
-            text = "".join(part.text for part in _content(item["output"]) if isinstance(part, Text))
-            return "user", [ToolResult(call_id=item["call_id"], content=text)]
+            text = "".join(part.text for part in _content(item.get("output")) if isinstance(part, Text))
+            return "user", [ToolResult(call_id=as_text(item.get("call_id")), content=text)]
         case "reasoning":
-            return "assistant", [Reasoning(text="".join(as_text(as_dict(s).get("text")) for s in as_list(item["summary"])))]
+            summaries = [as_text(as_dict(summary).get("text")) for summary in as_list(item.get("summary"))]
+            return "assistant", [Reasoning(text="".join(summaries))]
         case kind:
             return "assistant", [Opaque(kind=kind)]
 
@@ -145,7 +276,7 @@ def _content(content: Any) -> list[Part]:
     parts: list[Part] = []
     for entry in (as_dict(entry) for entry in as_list(content)):
         if entry.get("type") == "input_image":
-            parts.append(Image(url=as_text(entry.get("image_url"))[:200] or "file"))
+            parts.append(Image(url=as_text(entry.get("image_url")) or as_text(entry.get("file_id")) or "file"))
         else:
             parts.append(Text(text=as_text(entry.get("text")) or as_text(entry.get("refusal"))))
     return parts
@@ -160,56 +291,30 @@ def _tools(entry: JSON) -> list[Tool]:
     return []
 
 
-def _choice(choice: Any) -> str | None:
-    if isinstance(choice, str):
-        return choice
-    return as_text(as_dict(choice).get("name")) or None
-
-
 def _kept_reasoning(found: list[JSON]) -> bool:
     """Whether the running turn's calls still have their reasoning: the calls after the last message of the user."""
-    running = [rules.item_type(item) for item in found[_turn_start(found) :]]
-    return "function_call" not in running or "reasoning" in running
-
-
-def _turn_start(found: list[JSON]) -> int:
-    """The place of the last message of the user: what follows belongs to the running turn."""
-    places = [at for at, item in enumerate(found) if rules.item_type(item) == "message" and item.get("role") == "user"]
-    return places[-1] if places else 0
-
-
-def _removed(body: JSON) -> list[JSON]:
-    """The reasoning of earlier turns, which `reasoning.context: current_turn` takes out (section R5). This is the one reason
-    of `input_transformations` that is played here."""
-    if as_dict(body.get("reasoning")).get("context") != "current_turn":
-        return []
-    found = rules.items(body)
-    return [
-        {"id": item["id"], "type": "reasoning", "action": "removed", "reason": "turn_boundary"}
-        for item in found[: _turn_start(found)]
-        if rules.item_type(item) == "reasoning"
-    ]
+    running = {rules.item_type(item) for item in found[_last_user(found) + 1 :]}
+    return not running.intersection(rules.CALLS) or "reasoning" in running
 
 
 # ---------------------------------------------------------------- write
 
 
 def _response(answer: Answer, output: list[JSON], status: str | None = None) -> JSON:
-    """The response object. `status` given: a snapshot of a stream that has not ended."""
+    """The response object. `status` given: a snapshot of a response that has not ended in an answer."""
     body = answer.body
     asked = as_dict(body.get("reasoning"))
-    cut = answer.turn.reason is StopReason.LENGTH
+    reason = _incomplete(answer)
     ended = status is None
-    removed = _removed(body)
     return {
         "id": f"resp_{answer.id}",
         "object": "response",
         "created_at": answer.created,
-        "status": status or ("incomplete" if cut else "completed"),
-        "background": False,
-        "completed_at": answer.created + 1 if ended and not cut else None,
+        "status": status or ("incomplete" if reason else "completed"),
+        "background": body.get("background") is True,
+        "completed_at": answer.created + 1 if ended and not reason else None,
         "error": None,
-        "incomplete_details": {"reason": "max_output_tokens"} if ended and cut else None,
+        "incomplete_details": {"reason": reason} if ended and reason else None,
         "instructions": body.get("instructions"),
         "max_output_tokens": body.get("max_output_tokens"),
         "model": answer.ask.model,
@@ -222,11 +327,19 @@ def _response(answer: Answer, output: list[JSON], status: str | None = None) -> 
         "tool_choice": body.get("tool_choice") or "auto",
         "tools": [{"strict": None, "parameters": None, **tool} if tool.get("type") == "function" else tool
                   for tool in as_list(body.get("tools"))],
-        "truncation": "disabled",
+        "truncation": body.get("truncation") or "disabled",
         "usage": _usage(answer) if ended else None,
         "metadata": as_dict(body.get("metadata")),
-        **({"input_transformations": removed} if removed else {}),
+        **answer.extra,
     }  # fmt: skip
+
+
+def _incomplete(answer: Answer) -> str | None:
+    """Why the answer is incomplete, None if it is not."""
+    if answer.turn.reason is StopReason.LENGTH:
+        return "max_output_tokens"
+    filtered = any(isinstance(segment, Refuse) and not segment.text for segment in answer.turn.segments)
+    return "content_filter" if filtered else None
 
 
 def _usage(answer: Answer) -> JSON:
@@ -241,7 +354,7 @@ def _usage(answer: Answer) -> JSON:
 
 
 def _items(answer: Answer) -> list[JSON]:
-    return [_item(answer, place, segment) for place, segment in enumerate(answer.turn.segments)]
+    return [item for place, segment in enumerate(answer.turn.segments) for item in _item(answer, place, segment)]
 
 
 def _id(answer: Answer, prefix: str, place: int) -> str:
@@ -250,48 +363,53 @@ def _id(answer: Answer, prefix: str, place: int) -> str:
     return f"{prefix}_{answer.id}x{place:02d}{mark}"
 
 
-def _item(answer: Answer, place: int, segment: Segment) -> JSON:
-    status = "completed" if getattr(segment, "whole", True) else "incomplete"
+def _item(answer: Answer, place: int, segment: Segment) -> list[JSON]:
     match segment:
         case Think(text):
             item_id = _id(answer, "rs", place)
-            summary = [{"type": "summary_text", "text": text}] if answer.ask.summary else []
-            blob = "gAAAA" + sign(rules.REASONING, item_id)
-            return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": blob, "status": status}
-        case Say(text):
+            summary = [{"type": "summary_text", "text": text}] if answer.ask.summary and not segment.redacted else []
+            blob = rules.BLOB + sign(rules.REASONING, item_id, None, _family(answer))
+            return [{"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": blob}]
+        case Say(text, whole):
             part = {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
-            return _message_item(answer, place, part, status)
+            return [_message_item(answer, place, part, whole)]
         case Refuse(text):
-            return _message_item(answer, place, {"type": "refusal", "refusal": text}, status)
-        case Call(name):
-            return _call_item(answer, place, name, segment, status)
-        case ServerCall(query):
-            action = {"type": "search", "query": query, "queries": [query]}
-            return {"id": _id(answer, "ws", place), "type": "web_search_call", "status": "completed", "action": action}
+            return [_message_item(answer, place, {"type": "refusal", "refusal": text}, True)] if text else []
+        case Call():
+            return [_call_item(answer, place, segment)]
+        case ServerCall(search):
+            action = {"type": "search", "query": search, "queries": [search]}
+            return [{"id": _id(answer, "ws", place), "type": "web_search_call", "status": "completed", "action": action}]
 
 
-def _message_item(answer: Answer, place: int, part: JSON, status: str) -> JSON:
+def _family(answer: Answer) -> str:
+    from lessonlib import capabilities
+
+    return capabilities.of(answer.ask.model).family
+
+
+def _message_item(answer: Answer, place: int, part: JSON, whole: bool) -> JSON:
     """A message says by `phase` whether it is the answer or a word before a call."""
     more = any(isinstance(later, Call) for later in answer.turn.segments[place + 1 :])
-    item: JSON = {
+    return {
         "id": _id(answer, "msg", place),
         "type": "message",
-        "status": status,
+        "status": "completed" if whole else "incomplete",
         "role": "assistant",
         "content": [part],
+        "phase": "commentary" if more else "final_answer",
     }
-    return {**item, "phase": "commentary" if more else "final_answer"}
 
 
-def _call_item(answer: Answer, place: int, name: str, segment: Call, status: str) -> JSON:
-    tool = answer.ask.tool(name)
-    call_id = f"call_{answer.part_id(place, 'call')}"
+def _call_item(answer: Answer, place: int, call: Call) -> JSON:
+    tool = answer.ask.tool(call.name)
+    ids = {"call_id": f"call_{answer.part_id(place, 'call')}", "name": call.name}
     if tool is not None and tool.kind == "custom":
-        text = segment.args if isinstance(segment.args, str) else segment.text
-        return {"id": _id(answer, "ctc", place), "type": "custom_tool_call", "call_id": call_id, "name": name, "input": text,
-                "status": status}  # fmt: skip
-    return {"id": _id(answer, "fc", place), "type": "function_call", "status": status, "arguments": segment.text or "{}",
-            "call_id": call_id, "name": name}  # fmt: skip
+        text = call.args if isinstance(call.args, str) else call.text
+        return {"id": _id(answer, "ctc", place), "type": "custom_tool_call", "input": text, **ids}
+    arguments = call.text or ("{}" if call.whole else "")
+    status = "completed" if call.whole else "incomplete"
+    return {"id": _id(answer, "fc", place), "type": "function_call", "status": status, "arguments": arguments, **ids}
 
 
 # ---------------------------------------------------------------- write: the stream
@@ -319,7 +437,8 @@ def _begun(item: JSON) -> JSON:
         "function_call": {"arguments": ""},
         "custom_tool_call": {"input": ""},
     }
-    return {**item, "status": "in_progress", **empty.get(item["type"], {})}
+    status = {"status": "in_progress"} if "status" in item else {}
+    return {**item, **status, **empty.get(item["type"], {})}
 
 
 def _inner_events(answer: Answer, item: JSON) -> Iterator[JSON]:
@@ -366,3 +485,21 @@ def _deltas(answer: Answer, name: str, text: str, field: str) -> Iterator[JSON]:
 
 def _padding(answer_id: str, place: int, piece: str) -> str:
     return digest(answer_id, place)[: PADDING - len(piece) % PADDING]
+
+
+# ---------------------------------------------------------------- write: stored responses
+
+
+def _stored_response(stored: Stored) -> JSON:
+    """A stored response as it is now: still queued, cancelled, or the answer."""
+    if stored.cancelled or stored.pending:
+        return _response(stored.answer, [], "cancelled" if stored.cancelled else "in_progress")
+    return _response(stored.answer, _items(stored.answer))
+
+
+def _resumed(answer: Answer, after: str) -> Iterator[tuple[float, bytes]]:
+    """The stored stream from the event behind number `after` on."""
+    first = int(after) + 1 if re.fullmatch(r"\d{1,9}", after) else 0
+    for number, event in enumerate(_events(answer)):
+        if number >= first:
+            yield 0.0, frame({**event, "sequence_number": number}, event["type"])

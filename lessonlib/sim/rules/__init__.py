@@ -1,4 +1,8 @@
-"""The rules that the vendors enforce, one file per vendor. `all_rules()` is what `lesson rules` prints."""
+"""The rules that the vendors enforce. `all_rules()` is what `lesson rules` prints.
+
+One book per vendor: openai.py (with responses.py and chat.py), anthropic.py, google.py (with interactions.py and
+generate_content.py). A book asks its rules in the order of these files, and the first that refuses answers.
+"""
 
 from __future__ import annotations
 

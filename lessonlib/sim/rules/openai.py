@@ -1,17 +1,17 @@
-"""What OpenAI's two APIs refuse, rule by rule: Responses and Chat Completions.
+"""What both of OpenAI's APIs refuse, rule by rule; `responses.py` and `chat.py` add what only one of them does.
 
-The messages are our own words; status, type, code and param are OpenAI's.
-
-Order matters: the first broken rule answers. Sources are sections of docs/wire/openai-responses.md and openai-chat.md.
+The messages are our own words; status, type, code and param are OpenAI's. Order matters: the first broken rule answers. The
+source of a rule is a section of docs/wire/openai-responses.md or openai-chat.md, and, where it stands in neither, the public
+report or the official package's own description of the field.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from typing import Any
 
-from lessonlib.sim.refusal import Context, Refusal, RuleBook
-from lessonlib.sim.signing import Verdict, check
+from lessonlib.sim.refusal import ALWAYS, WINDOW, Context, Refusal, RuleBook
+from lessonlib.sim.shapes import Each, Problem, brackets, kind_of, schema_problem, shown, words
 from lessonlib.types import JSON
 from lessonlib.wire.base import as_dict, as_list, as_text
 
@@ -20,19 +20,50 @@ BOOK = RuleBook(RESPONSES, CHAT)
 DOC = "docs/wire/openai-responses.md"
 CHAT_DOC = "docs/wire/openai-chat.md"
 
-REASONING = "openai reasoning"
-"""The kind under which encrypted reasoning is signed."""
-
 
 def refused(message: str, code: str | None = None, param: str | None = None, status: int = 400) -> Refusal:
-    """A refusal in OpenAI's form; the type follows from the status."""
+    """A refusal in OpenAI's form."""
     return Refusal(status, "invalid_request_error", message, code, param)
 
 
-# ---------------------------------------------------------------- both APIs
+# ---------------------------------------------------------------- shapes that both share
+
+METADATA = Each(str)
+EFFORTS = words("none", "minimal", "low", "medium", "high", "xhigh", "max")
+VERBOSITY = words("low", "medium", "high")
+CACHE_FIELDS: JSON = {"prompt_cache_key": str, "prompt_cache_options": dict, "prompt_cache_retention": str}
+COMMON_FIELDS: JSON = {
+    "metadata": METADATA,
+    "model": str,
+    "parallel_tool_calls": bool,
+    "safety_identifier": str,
+    "store": bool,
+    "stream": bool,
+    "stream_options": {"include_obfuscation": bool, "include_usage": bool},
+    "temperature": float,
+    "top_p": float,
+    "top_logprobs": int,
+    "user": str,
+    "moderation": dict,
+    **CACHE_FIELDS,
+}
 
 
-@BOOK.rule(f"{DOC} (headers)")
+def definition(wire: str, tool: Any) -> JSON:
+    """Where a tool's name and schema stand: flat in Responses, under the type's name in Chat Completions."""
+    tool = as_dict(tool)
+    return tool if wire == RESPONSES else as_dict(tool.get(as_text(tool.get("type"))))
+
+
+def tools_of(c: Context) -> list[JSON]:
+    """The tools of the request."""
+    return [as_dict(tool) for tool in as_list(c.body.get("tools"))]
+
+
+# ---------------------------------------------------------------- headers, size, JSON, types
+
+
+@BOOK.rule(f"{DOC} R1", on=ALWAYS)
 def bearer_key_present(c: Context) -> Refusal | None:
     """The key stands in `Authorization: Bearer`."""
     scheme, _, key = c.headers.get("authorization", "").partition(" ")
@@ -43,86 +74,198 @@ def bearer_key_present(c: Context) -> Refusal | None:
     return None
 
 
-@BOOK.rule(f"{DOC} (errors)")
+@BOOK.rule(f"{DOC} R7")
 def request_not_too_large(c: Context) -> Refusal | None:
     """A request that is too large is refused before it is read."""
     if c.size > c.sim.max_body:
-        return refused(f"The request has {c.size:,} bytes; {c.sim.max_body:,} are allowed.", "request_too_large", None, 413)
+        return refused(f"The request has more than {c.sim.max_body:,} bytes.", "request_too_large", None, 413)
     return None
 
 
-@BOOK.rule(f"{DOC} (request)")
+@BOOK.rule(f"{DOC} R7")
+def body_is_json(c: Context) -> Refusal | None:
+    """The body is one JSON object."""
+    return refused(f"We could not parse the body of your request: {c.broken}.") if c.broken else None
+
+
+@BOOK.rule(f"{DOC} R2; the types of the package openai")
+def parameters_have_their_types(c: Context) -> Refusal | None:
+    """Every parameter has its JSON type, at every level."""
+    problem = c.problem("type")
+    return wrong_type(problem) if problem is not None else None
+
+
+def wrong_type(problem: Problem) -> Refusal:
+    """OpenAI's words for a value of the wrong type."""
+    where = brackets(problem.path)
+    text = f"Invalid type for '{where}': expected {problem.expected}, but got {kind_of(problem.value)} instead."
+    return refused(text, "invalid_type", where)
+
+
+@BOOK.rule(f"{DOC} R2; the types of the package openai")
+def words_known(c: Context) -> Refusal | None:
+    """A parameter that takes a few words takes only those."""
+    problem = c.problem("word")
+    if problem is None:
+        return None
+    where = brackets(problem.path)
+    text = f"Invalid value: '{shown(problem.value)}'. Supported values are: {problem.expected}."
+    return refused(text, "invalid_value", where)
+
+
+# ---------------------------------------------------------------- the model and what it takes
+
+
+@BOOK.rule(f"{DOC} R2")
 def model_exists(c: Context) -> Refusal | None:
     """`model` is required, and one that exists."""
     if not c.model:
         return refused("Missing required parameter: 'model'.", "missing_required_parameter", "model")
-    if c.able.provider == "anthropic" or (not c.able.family and c.wire == RESPONSES):
-        return refused(f"The model '{c.model}' does not exist here.", "model_not_found", None, 404)
+    if c.able.provider in ("anthropic", "gemini") or (not c.able.family and c.wire == RESPONSES):
+        return refused(f"The model '{shown(c.model)}' does not exist here.", "model_not_found", None, 404)
     return None
 
 
-@BOOK.rule(f"{DOC} (request)")
+@BOOK.rule(f"{DOC} R2; lessonlib/data/models.json")
 def no_sampling_for_reasoning_models(c: Context) -> Refusal | None:
     """`temperature` and `top_p` are refused by models that reason."""
     if c.able.sampling is False:
         for name in ("temperature", "top_p"):
             if c.body.get(name) is not None:
-                return refused(
-                    f"Unsupported parameter: '{name}' is not supported with this model.", "unsupported_parameter", name
-                )
+                return unsupported(name)
     return None
 
 
-@BOOK.rule(f"{DOC} (request)")
+def unsupported(name: str) -> Refusal:
+    """A parameter that this model does not take."""
+    text = f"Unsupported parameter: '{name}' is not supported with this model."
+    return refused(text, "unsupported_parameter", name)
+
+
+@BOOK.rule(f"{DOC} R2")
 def effort_fits_the_model(c: Context) -> Refusal | None:
     """`reasoning.effort` (Chat: `reasoning_effort`) takes the words that the model knows; not every model takes `none`."""
     param = "reasoning.effort" if c.wire == RESPONSES else "reasoning_effort"
-    effort = as_dict(c.body.get("reasoning")).get("effort") if c.wire == RESPONSES else c.body.get("reasoning_effort")
+    effort = c.get(*param.split("."))
     if effort is None:
         return None
     if c.able.thinking == "none":
-        return refused(f"Unsupported parameter: '{param}' is not supported with this model.", "unsupported_parameter", param)
+        return unsupported(param)
     if c.able.efforts is not None and effort not in c.able.efforts:
-        known = ", ".join(c.able.efforts)
-        return refused(
-            f"Unsupported value: '{effort}' is not supported with this model; use {known}.", "unsupported_value", param
-        )
+        known = ", ".join(f"'{word}'" for word in c.able.efforts)
+        text = f"Unsupported value: '{effort}' is not supported with this model. Supported values are: {known}."
+        return refused(text, "unsupported_value", param)
     return None
 
 
-@BOOK.rule(f"{DOC} (tools)")
+CAPS = {RESPONSES: ("max_output_tokens",), CHAT: ("max_completion_tokens", "max_tokens")}
+SMALLEST_CAP = {RESPONSES: 16, CHAT: 1}
+
+
+@BOOK.rule(f"{DOC} R2; vectorize-io/hindsight#58 (the 16), lessonlib/data/models.json")
+def output_cap_in_range(c: Context) -> Refusal | None:
+    """The output cap is at least 16 (Chat: 1) and at most what the model can write."""
+    for name in CAPS[c.wire]:
+        value, least = c.body.get(name), SMALLEST_CAP[c.wire]
+        if value is not None and value < least:
+            text = f"Invalid '{name}': integer below minimum value. Expected a value >= {least}, but got {value} instead."
+            return refused(text, "integer_below_min_value", name)
+        if value is not None and c.able.max_output is not None and value > c.able.max_output:
+            text = f"{name} is too large: {value}. This model can write at most {c.able.max_output} tokens."
+            return refused(text, "invalid_value", name)
+    return None
+
+
+@BOOK.rule(f"{DOC} R2; the descriptions of metadata and safety_identifier in the package openai")
+def labels_short(c: Context) -> Refusal | None:
+    """`metadata` has at most 16 pairs, keys of 64 and values of 512 characters; `safety_identifier` has 128."""
+    pairs = as_dict(c.body.get("metadata"))
+    if len(pairs) > 16:
+        return refused("Invalid 'metadata': at most 16 pairs.", "object_above_max_properties", "metadata")
+    texts = [("safety_identifier", as_text(c.body.get("safety_identifier")), 128)]
+    texts += [("metadata", key, 64) for key in pairs]
+    texts += [(f"metadata.{shown(key)}", as_text(value), 512) for key, value in pairs.items()]
+    for where, text, longest in texts:
+        if len(text) > longest:
+            message = f"Invalid '{where}': string too long. Expected at most {longest} characters, got {len(text)}."
+            return refused(message, "string_above_max_length", where)
+    return None
+
+
+# ---------------------------------------------------------------- tools
+
+
+@BOOK.rule(f"{DOC} R2")
 def tools_well_formed(c: Context) -> Refusal | None:
     """Responses defines a function flat (`name` beside `type`), Chat Completions nested under `function`."""
-    for place, tool in enumerate(as_list(c.body.get("tools"))):
-        tool = as_dict(tool)
+    for place, tool in enumerate(tools_of(c)):
         kind = as_text(tool.get("type"))
         if not kind:
-            return refused(
-                f"Missing required parameter: 'tools[{place}].type'.", "missing_required_parameter", f"tools[{place}].type"
-            )
-        if kind in ("function", "custom") and not as_text(_definition(c, tool).get("name")):
-            where = f"tools[{place}].name" if c.wire == RESPONSES else f"tools[{place}].{kind}.name"
+            where = f"tools[{place}].type"
             return refused(f"Missing required parameter: '{where}'.", "missing_required_parameter", where)
+        if kind in ("function", "custom") and not as_text(definition(c.wire, tool).get("name")):
+            where = f"tools[{place}].name" if c.wire == RESPONSES else f"tools[{place}].{kind}.name"
+            hint = " (Responses has it flat, Chat Completions nested)" if kind in tool or "name" in tool else ""
+            return refused(f"Missing required parameter: '{where}'{hint}.", "missing_required_parameter", where)
     return None
 
 
-@BOOK.rule(f"{DOC} (tools)")
+@BOOK.rule(f"{DOC} R2; FunctionDefinition.name in the package openai")
+def tool_names_legal(c: Context) -> Refusal | None:
+    """A tool's name has at most 64 letters, digits, underscores and dashes."""
+    for place, tool in enumerate(tools_of(c)):
+        name = definition(c.wire, tool).get("name")
+        if isinstance(name, str) and not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
+            where = f"tools[{place}].name" if c.wire == RESPONSES else f"tools[{place}].function.name"
+            text = f"Invalid '{where}': string does not match pattern '^[a-zA-Z0-9_-]{{1,64}}$'."
+            return refused(text, "invalid_value", where)
+    return None
+
+
+@BOOK.rule(f"{DOC} R2; the descriptions of the fields in the package openai")
+def schemas_valid(c: Context) -> Refusal | None:
+    """The parameters of a function are a JSON Schema of type object."""
+    for tool in tools_of(c):
+        function = definition(c.wire, tool)
+        schema = function.get("parameters")
+        if tool.get("type") != "function" or schema is None:
+            continue
+        problem = schema_problem(schema)
+        if problem is None and schema and schema.get("type") != "object":
+            problem = f"schema must be a JSON Schema of 'type: \"object\"', got 'type: {schema.get('type')!r}'"
+        if problem is not None:
+            text = f"Invalid schema for function '{function.get('name')}': {problem}."
+            return refused(text, "invalid_function_parameters", "tools")
+    return None
+
+
+@BOOK.rule(f"{DOC} R2")
 def strict_schema_complete(c: Context) -> Refusal | None:
-    """A strict function needs `additionalProperties: false` and every property in `required`, at every level."""
-    for tool in as_list(c.body.get("tools")):
-        definition = _definition(c, as_dict(tool))
-        if as_dict(tool).get("type") == "function" and definition.get("strict") is True:
-            problem = strict_problem(definition.get("parameters"))
+    """A strict function closes every object, requires every property, and does without what strict mode cannot enforce."""
+    for tool in tools_of(c):
+        function = definition(c.wire, tool)
+        if tool.get("type") == "function" and function.get("strict") is True:
+            problem = strict_problem(function.get("parameters") or {})
             if problem:
-                text = f"Invalid schema for function '{definition.get('name')}': {problem}"
+                text = f"Invalid schema for function '{function.get('name')}': {problem}"
                 return refused(text, "invalid_function_parameters", "tools")
     return None
 
 
-def strict_problem(schema: Any, where: str = "()") -> str | None:
+NOT_STRICT = ("default", "allOf", "oneOf", "not")
+
+
+def strict_problem(schema: Any, where: str = "()", top: bool = True) -> str | None:
     """Why a schema is not strict, or None."""
     schema = as_dict(schema)
-    if schema.get("type") == "object" or "properties" in schema:
+    if top and "anyOf" in schema:
+        return f"In context={where}, 'anyOf' is not permitted at the top."
+    for keyword in NOT_STRICT:
+        if keyword in schema:
+            return f"In context={where}, '{keyword}' is not permitted."
+    if "$ref" in schema and len(schema) > 1 and not top:
+        return f"In context={where}, '$ref' cannot stand beside other keywords."
+    if schema.get("type") == "object" or "properties" in schema or top:
         if schema.get("additionalProperties") is not False:
             return f"In context={where}, 'additionalProperties' is required to be supplied and to be false."
         missing = [key for key in as_dict(schema.get("properties")) if key not in as_list(schema.get("required"))]
@@ -132,422 +275,61 @@ def strict_problem(schema: Any, where: str = "()") -> str | None:
     inner += [(f"{where}.$defs.{key}", value) for key, value in as_dict(schema.get("$defs")).items()]
     inner += [(f"{where}.items", schema["items"])] if "items" in schema else []
     inner += [(f"{where}.anyOf", value) for value in as_list(schema.get("anyOf"))]
-    return next((problem for path, value in inner if (problem := strict_problem(value, path))), None)
+    return next((problem for path, value in inner if (problem := strict_problem(value, path, False))), None)
 
 
-@BOOK.rule(f"{DOC} (tools)")
+@BOOK.rule(f"{DOC} R2")
 def chosen_tool_exists(c: Context) -> Refusal | None:
-    """A named `tool_choice` is one of the tools; a choice without tools is refused."""
+    """A `tool_choice` needs tools, and one that names tools (`function`, `custom`, `allowed_tools`) names some of them."""
     choice = c.body.get("tool_choice")
     if choice is None:
         return None
-    if not as_list(c.body.get("tools")):
+    if not tools_of(c):
         return refused("'tool_choice' is only allowed when 'tools' are specified.", None, "tool_choice")
-    name = as_text(_definition(c, as_dict(choice)).get("name"))
-    names = [as_text(_definition(c, as_dict(tool)).get("name")) for tool in as_list(c.body["tools"])]
-    if name and name not in names:
-        return refused(f"Tool choice '{name}' not found in 'tools' parameter.", None, "tool_choice")
-    return None
-
-
-def _definition(c: Context, tool: JSON) -> JSON:
-    """Where name and schema stand: flat in Responses, under the type's name in Chat Completions."""
-    return tool if c.wire == RESPONSES else as_dict(tool.get(as_text(tool.get("type"))))
-
-
-# ---------------------------------------------------------------- Responses: parameters
-
-KNOWN = frozenset(
-    [
-        "background",
-        "background_options",
-        "context_management",
-        "conversation",
-        "include",
-        "input",
-        "instructions",
-        "max_output_tokens",
-        "max_tool_calls",
-        "metadata",
-        "model",
-        "moderation",
-        "parallel_tool_calls",
-        "previous_response_id",
-        "prompt",
-        "prompt_cache_key",
-        "prompt_cache_options",
-        "prompt_cache_retention",
-        "reasoning",
-        "safety_identifier",
-        "service_tier",
-        "store",
-        "stream",
-        "stream_options",
-        "temperature",
-        "text",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "top_p",
-        "truncation",
-        "user",
-    ]
-)
-OTHER_NAMES = {
-    "messages": "input",
-    "max_tokens": "max_output_tokens",
-    "max_completion_tokens": "max_output_tokens",
-    "response_format": "text.format",
-    "system": "instructions",
-    "reasoning_effort": "reasoning.effort",
-}
-
-
-@BOOK.rule(f"{DOC} (request)", RESPONSES)
-def parameters_known(c: Context) -> Refusal | None:
-    """An unknown parameter is refused; for the older API's names the message says the new one."""
-    for name in c.body:
-        if name not in KNOWN:
-            hint = f" On this API it is '{OTHER_NAMES[name]}'." if name in OTHER_NAMES else ""
-            return refused(f"Unknown parameter: '{name}'.{hint}", "unknown_parameter", name)
-    return None
-
-
-@BOOK.rule(f"{DOC} (request)", RESPONSES)
-def input_present(c: Context) -> Refusal | None:
-    """`input` is a text or a list of items, and not empty."""
-    value = c.body.get("input")
-    if not isinstance(value, (str, list)) or not value:
-        return refused("Missing required parameter: 'input'.", "missing_required_parameter", "input")
-    return None
-
-
-@BOOK.rule(f"{DOC} (request)", RESPONSES)
-def output_cap_large_enough(c: Context) -> Refusal | None:
-    """`max_output_tokens` is at least 16."""
-    value = c.body.get("max_output_tokens")
-    if value is not None and (not isinstance(value, int) or value < 16):
-        return refused("Invalid 'max_output_tokens': expected at least 16.", "integer_below_min_value", "max_output_tokens")
-    return None
-
-
-@BOOK.rule(f"{DOC} (request)", RESPONSES)
-def encrypted_content_only_from_reasoning_models(c: Context) -> Refusal | None:
-    """`include: reasoning.encrypted_content` is refused for a model that does not reason."""
-    if "reasoning.encrypted_content" in as_list(c.body.get("include")) and c.able.thinking == "none":
-        return refused("Encrypted content is not supported with this model.", None, "include")
-    return None
-
-
-@BOOK.rule(f"{DOC} (server state)", RESPONSES)
-def previous_response_stored(c: Context) -> Refusal | None:
-    """`previous_response_id` names a response that was stored; with `store: false` nothing is."""
-    previous = c.body.get("previous_response_id")
-    if previous is not None and previous not in c.sim.stored:
-        return refused(
-            f"Previous response with id '{previous}' not found.", "previous_response_not_found", "previous_response_id"
-        )
-    return None
-
-
-# ---------------------------------------------------------------- Responses: items
-
-
-def items(body: JSON) -> list[JSON]:
-    """The input as items; a text is one user message."""
-    value = body["input"]
-    return (
-        [{"type": "message", "role": "user", "content": value}]
-        if isinstance(value, str)
-        else [as_dict(item) for item in value]
-    )
-
-
-def item_type(item: JSON) -> str:
-    """The item's type; a plain message may leave it out."""
-    return as_text(item.get("type")) or ("message" if "role" in item else "")
-
-
-NEEDED: dict[str, tuple[str, ...]] = {
-    "message": ("role", "content"),
-    "function_call": ("call_id", "name", "arguments"),
-    "custom_tool_call": ("call_id", "name", "input"),
-    "function_call_output": ("call_id", "output"),
-    "custom_tool_call_output": ("call_id", "output"),
-    "reasoning": ("id", "summary"),
-    "item_reference": ("id",),
-}
-
-
-@BOOK.rule(f"{DOC} (items)", RESPONSES)
-def items_well_formed(c: Context) -> Refusal | None:
-    """Each item has its type's fields; `arguments` is a JSON text, not an object."""
-    for place, item in enumerate(items(c.body)):
-        kind = item_type(item)
-        if not kind:
-            return refused(
-                f"Missing required parameter: 'input[{place}].type'.", "missing_required_parameter", f"input[{place}]"
-            )
-        for name in NEEDED.get(kind, ()):
-            if name not in item:
-                where = f"input[{place}].{name}"
-                return refused(f"Missing required parameter: '{where}'.", "missing_required_parameter", where)
-        if kind == "function_call" and not isinstance(item["arguments"], str):
-            return refused(
-                f"Invalid type for 'input[{place}].arguments': expected a string.",
-                "invalid_type",
-                f"input[{place}].arguments",
-            )
-    return None
-
-
-@BOOK.rule(f"{DOC} (replay)", RESPONSES)
-def reasoning_without_output_fields(c: Context) -> Refusal | None:
-    """`status` on a reasoning item that is sent back is an unknown parameter: replay is raw, but not byte for byte."""
-    for place, item in enumerate(items(c.body)):
-        if item_type(item) == "reasoning" and "status" in item:
-            return refused(f"Unknown parameter: 'input[{place}].status'.", "unknown_parameter", f"input[{place}].status")
-    return None
-
-
-def _stores(c: Context) -> bool:
-    return c.body.get("store") is not False
-
-
-@BOOK.rule(f"{DOC} (replay)", RESPONSES)
-def reasoning_can_be_read(c: Context) -> Refusal | None:
-    """Without stored state a reasoning item must bring its `encrypted_content`; its id alone is not found (404)."""
-    for item in items(c.body):
-        if item_type(item) not in ("reasoning", "item_reference") or _stores(c):
-            continue
-        if not item.get("encrypted_content"):
-            text = f"Item with id '{item['id']}' not found. Items are not persisted when `store` is set to false."
-            return refused(text, None, "input", 404)
-    return None
-
-
-@BOOK.rule(f"{DOC} (replay)", RESPONSES)
-def encrypted_content_genuine(c: Context) -> Refusal | None:
-    """`encrypted_content` comes back unchanged and under its own id."""
-    for item in items(c.body):
-        blob = item.get("encrypted_content")
-        if item_type(item) != "reasoning" or not blob:
-            continue
-        verdict = check(as_text(blob).removeprefix("gAAAA"), REASONING, item["id"])
-        if verdict is Verdict.FOREIGN:
-            return refused(
-                f"The encrypted content for item {item['id']} could not be verified.", "invalid_encrypted_content", "input"
-            )
-        if verdict is Verdict.CHANGED:
-            return refused(
-                f"item_id mismatch: the encrypted content does not belong to {item['id']}.",
-                "invalid_encrypted_content",
-                "input",
-            )
-    return None
-
-
-def answer_key(item_id: str) -> str:
-    """The part of a simulator's item id that tells which answer it was in."""
-    return item_id.partition("_")[2].split("x", 1)[0]
-
-
-def reasoned(item_id: str) -> bool:
-    """Whether the id says that its answer began with reasoning (the simulator writes that into it)."""
-    return item_id.endswith("r") and "x" in item_id
-
-
-@BOOK.rule(f"{DOC} (replay)", RESPONSES)
-def reasoning_followed_by_its_item(c: Context) -> Refusal | None:
-    """A reasoning item stands before an item of its own answer, never alone and never with a message in between."""
-    found = items(c.body)
-    for place, item in enumerate(found):
-        if item_type(item) != "reasoning":
-            continue
-        after = found[place + 1] if place + 1 < len(found) else {}
-        kind = item_type(after)
-        if not kind or (kind == "message" and after.get("role") != "assistant") or kind.endswith("_output"):
-            text = f"Item '{item['id']}' of type 'reasoning' was provided without its required following item."
-            return refused(text, None, "input")
-    return None
-
-
-@BOOK.rule(f"{DOC} (replay)", RESPONSES)
-def item_with_its_reasoning(c: Context) -> Refusal | None:
-    """An item that keeps its server id needs the reasoning item that came before it; without ids nobody asks."""
-    found = items(c.body)
-    present = {answer_key(as_text(item.get("id"))) for item in found if item_type(item) == "reasoning"}
-    for item in found:
-        item_id = as_text(item.get("id"))
-        if item_type(item) in ("function_call", "message", "custom_tool_call") and reasoned(item_id):
-            orphan = answer_key(item_id) not in present and not _stores(c)
-            if orphan:
-                text = f"Item '{item_id}' of type '{item_type(item)}' was provided without its required 'reasoning' item."
-                return refused(text, None, "input")
-    return None
-
-
-def _calls_and_outputs(c: Context) -> tuple[list[str], list[str]]:
-    calls: list[str] = []
-    outputs: list[str] = []
-    for item in [*stored_items(c), *items(c.body)]:
-        kind = item_type(item)
-        if kind in ("function_call", "custom_tool_call"):
-            calls.append(as_text(item.get("call_id")))
-        elif kind in ("function_call_output", "custom_tool_call_output"):
-            outputs.append(as_text(item.get("call_id")))
-    return calls, outputs
-
-
-def stored_items(c: Context) -> list[JSON]:
-    """The items of the stored conversation that `previous_response_id` continues."""
-    previous = c.body.get("previous_response_id")
-    return as_list(c.sim.stored[previous]["items"]) if previous in c.sim.stored else []
-
-
-@BOOK.rule(f"{DOC} (tool results)", RESPONSES)
-def every_output_has_its_call(c: Context) -> Refusal | None:
-    """An output's `call_id` is a call's `call_id` (call_...), not the call item's own `id` (fc_...)."""
-    calls, outputs = _calls_and_outputs(c)
-    for call_id in outputs:
-        if call_id not in calls:
-            return refused(f"No tool call found for function call output with call_id {call_id}.", None, "input")
-    if len(set(outputs)) != len(outputs):
-        return refused("A function call has more than one output.", None, "input")
-    return None
-
-
-@BOOK.rule(f"{DOC} (tool results)", RESPONSES)
-def every_call_has_its_output(c: Context) -> Refusal | None:
-    """Every call in the input has its output in the input."""
-    calls, outputs = _calls_and_outputs(c)
-    for call_id in calls:
-        if call_id not in outputs:
-            return refused(f"No tool output found for function call {call_id}.", None, "input")
-    return None
-
-
-# ---------------------------------------------------------------- Chat Completions
-
-
-@BOOK.rule(f"{CHAT_DOC} (request)", CHAT)
-def chat_messages_present(c: Context) -> Refusal | None:
-    """`messages` is a list with at least one message, each with a known role."""
-    messages = c.body.get("messages")
-    if not isinstance(messages, list) or not messages:
-        hint = " ('input' belongs to the Responses API.)" if "input" in c.body else ""
-        return refused(f"Missing required parameter: 'messages'.{hint}", "missing_required_parameter", "messages")
-    roles = ("developer", "system", "user", "assistant", "tool", "function")
-    for place, message in enumerate(messages):
-        if as_dict(message).get("role") not in roles:
-            return refused(f"Invalid value for 'messages[{place}].role'.", "invalid_value", f"messages[{place}].role")
-    return None
-
-
-@BOOK.rule(f"{CHAT_DOC} (request)", CHAT)
-def chat_cap_has_its_name(c: Context) -> Refusal | None:
-    """Models that reason refuse `max_tokens`; the cap is `max_completion_tokens`."""
-    if "max_tokens" in c.body and c.able.provider == "openai" and c.able.thinking not in (None, "none"):
-        text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-        return refused(text, "unsupported_parameter", "max_tokens")
-    return None
-
-
-@BOOK.rule(f"{CHAT_DOC} (request)", CHAT)
-def chat_stream_options_with_stream(c: Context) -> Refusal | None:
-    """`stream_options` is only allowed with `stream: true`."""
-    if c.body.get("stream_options") is not None and c.body.get("stream") is not True:
-        return refused("The 'stream_options' parameter is only allowed when 'stream' is enabled.", None, "stream_options")
-    return None
-
-
-@BOOK.rule(f"{CHAT_DOC} (request)", CHAT)
-def chat_at_most_four_stops(c: Context) -> Refusal | None:
-    """`stop` takes at most four sequences."""
-    stop = c.body.get("stop")
-    if isinstance(stop, list) and len(stop) > 4:
-        return refused("Invalid 'stop': array too long. Expected at most 4 elements.", "array_above_max_length", "stop")
-    return None
-
-
-@BOOK.rule(f"{CHAT_DOC} (tool results)", CHAT)
-def chat_calls_well_formed(c: Context) -> Refusal | None:
-    """A call in an assistant message has id, type and `function` with name and `arguments` as a JSON text."""
-    for place, message in enumerate(c.body["messages"]):
-        for number, call in enumerate(as_list(message.get("tool_calls"))):
-            call = as_dict(call)
-            where = f"messages[{place}].tool_calls[{number}]"
-            inner = as_dict(call.get(as_text(call.get("type")) or "function"))
-            if not call.get("id") or not inner.get("name"):
-                return refused(f"Missing required parameter: '{where}.id' or its name.", "missing_required_parameter", where)
-            if "function" in call and not isinstance(inner.get("arguments"), str):
-                return refused(f"Invalid type for '{where}.function.arguments': expected a string.", "invalid_type", where)
-    return None
-
-
-@BOOK.rule(f"{CHAT_DOC} (tool results)", CHAT)
-def chat_every_call_answered(c: Context) -> Refusal | None:
-    """After an assistant message with `tool_calls` come its tool messages, one for each call, before anything else."""
-    for place, message in enumerate(c.body["messages"]):
-        ids = [as_text(as_dict(call).get("id")) for call in as_list(message.get("tool_calls"))]
-        answered = [as_text(tool.get("tool_call_id")) for tool in _tools_after(c.body["messages"], place)]
-        missing = [call_id for call_id in ids if call_id not in answered]
-        if missing:
-            text = (
-                "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'."
-            )
-            return refused(f"{text} Missing: {', '.join(missing)}.", None, "messages")
-    return None
-
-
-@BOOK.rule(f"{CHAT_DOC} (tool results)", CHAT)
-def chat_tool_message_has_its_call(c: Context) -> Refusal | None:
-    """A message of role `tool` answers a call of the assistant message before it."""
-    open_ids: list[str] = []
-    for place, message in enumerate(c.body["messages"]):
-        if message["role"] == "assistant":
-            open_ids = [as_text(as_dict(call).get("id")) for call in as_list(message.get("tool_calls"))]
-        elif message["role"] == "tool":
-            if as_text(message.get("tool_call_id")) not in open_ids:
-                text = "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
-                return refused(text, None, f"messages[{place}].role")
-        else:
-            open_ids = []
-    return None
-
-
-def _tools_after(messages: list[JSON], place: int) -> Iterator[JSON]:
-    for message in messages[place + 1 :]:
-        if message["role"] != "tool":
-            return
-        yield message
-
-
-# ---------------------------------------------------------------- Chat Completions: reasoning of other makers
-
-RETURNS_REASONING = ("deepseek", "kimi")
-
-
-def hides_reasoning(model: str) -> bool:
-    """Whether reasoning does not appear on this API: so it is for OpenAI's own models."""
-    return model.lower().rsplit("/", 1)[-1].startswith(("gpt", "o1", "o3", "o4", "chatgpt"))
-
-
-def chat_thinks(c: Context) -> bool:
-    """Whether the model reasons: by its capabilities, and by default where they are not known but its maker is."""
-    if c.body.get("reasoning_effort") in ("none", "minimal"):
-        return False
-    return c.able.thinking not in (None, "none") or c.model.lower().startswith(RETURNS_REASONING)
-
-
-@BOOK.rule(f"{CHAT_DOC} (reasoning)", CHAT)
-def chat_reasoning_comes_back(c: Context) -> Refusal | None:
-    """DeepSeek and Kimi models want `reasoning_content` back on every assistant message with tool calls, be it empty."""
-    if not c.model.lower().startswith(RETURNS_REASONING):
+    if not isinstance(choice, dict):
         return None
-    for place, message in enumerate(c.body["messages"]):
-        if message["role"] == "assistant" and message.get("tool_calls") and "reasoning_content" not in message:
-            return refused(
-                f"Missing `reasoning_content` field in the assistant message at messages[{place}].", None, "messages"
-            )
+    known = [definition(c.wire, tool).get("name") for tool in tools_of(c)]
+    for name in chosen_names(c.wire, choice):
+        if name not in known:
+            return refused(f"Tool choice '{shown(name)}' not found in 'tools' parameter.", None, "tool_choice")
     return None
+
+
+def chosen_names(wire: str, choice: JSON) -> list[str]:
+    """The tools that a `tool_choice` object names."""
+    kind = as_text(choice.get("type"))
+    if kind == "allowed_tools":
+        allowed = choice if wire == RESPONSES else as_dict(choice.get("allowed_tools"))
+        listed = [as_dict(tool) for tool in as_list(allowed.get("tools"))]
+        return [as_text(definition(wire, tool).get("name")) for tool in listed if tool.get("type") in ("function", "custom")]
+    return [as_text(definition(wire, choice).get("name"))] if kind in ("function", "custom", "") else []
+
+
+def format_problem(format_: JSON, where: str) -> Refusal | None:
+    """What is wrong with a JSON Schema output format: `format_` holds name, schema and strict."""
+    if not as_text(format_.get("name")):
+        return refused(f"Missing required parameter: '{where}.name'.", "missing_required_parameter", f"{where}.name")
+    schema = format_.get("schema")
+    if schema is None:
+        return refused(f"Missing required parameter: '{where}.schema'.", "missing_required_parameter", f"{where}.schema")
+    problem = schema_problem(schema)
+    if problem is None and format_.get("strict") is True:
+        problem = strict_problem(schema)
+    if problem is not None:
+        text = f"Invalid schema for response_format '{format_.get('name')}': {problem}"
+        return refused(text, "invalid_json_schema", where)
+    return None
+
+
+# ---------------------------------------------------------------- the window
+
+
+@BOOK.rule(f"{DOC} R7; lessonlib/data/models.json", on=WINDOW)
+def context_window_not_exceeded(c: Context) -> Refusal | None:
+    """The prompt fits the model's window; on Chat Completions with the asked output cap."""
+    cap = (c.cap or 0) if c.wire == CHAT else 0
+    if c.window is None or c.tokens + cap <= c.window:
+        return None
+    text = f"Your input exceeds the context window of this model: {c.tokens:,} tokens"
+    text += f" and {cap:,} for the answer" if cap else ""
+    return refused(f"{text}, of {c.window:,}.", "context_length_exceeded", "input" if c.wire == RESPONSES else "messages")
