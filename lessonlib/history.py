@@ -42,8 +42,7 @@ def arrange(
     open_calls: list[ToolCall] = []
     turns = _turns(messages)
     for (place, turn), answered in zip(turns, _answers_after(turns), strict=True):
-        if turn[0].role == "assistant":
-            _refuse_unanswered(open_calls, place)
+        if turn[0].role == "assistant":  # never two in a row, so no call is open here
             kept = _without_dead_calls(turn, answered)
             open_calls = [call for message in kept for call in message.tool_calls]
         else:

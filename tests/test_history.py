@@ -317,6 +317,7 @@ def test_a_turn_of_several_messages_is_closed_as_one() -> None:
 
 def test_calls_that_cannot_be_run_are_not_answered() -> None:
     assert closed(user("a"), assistant("b", dead("1")), user("c")) == ["user: a", "assistant: b dead(1)", "user: c"]
+    assert closed(user("a"), assistant(dead("1"), call("2"))) == ["user: a", "assistant: dead(1) call(2)", "user: error(2)"]
     assert closed(user("a"), assistant(call("1"), dead("2")), user("c")) == [
         "user: a",
         "assistant: call(1)",
