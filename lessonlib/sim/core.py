@@ -179,7 +179,7 @@ class Simulator:
         broken, halves = None, False
         if operation in PROMPTS and len(request.body) <= self.max_body:  # a larger one is refused unread, by a rule
             body, broken, halves = parsed(request.body)
-        asked = front.model(target, body)
+        asked = target if operation == "models" else front.model(target, body)
         context = Context(
             front.wire, operation, request.path, request.headers, body, len(request.body), self, asked, target, broken,
             halves, capabilities.of(asked),

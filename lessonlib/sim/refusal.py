@@ -80,6 +80,8 @@ Check = Callable[[Context], Refusal | None]
 ANSWERS = frozenset({"answer"})
 PROMPTS = frozenset({"answer", "count"})
 """The operations that bring a whole prompt along: most rules are about them."""
+NAMED = PROMPTS | {"models"}
+"""The operations that name a model; the list of all models names none."""
 ALWAYS = frozenset({"answer", "count", "get", "delete", "cancel", "models"})
 STORED = frozenset({"get", "delete", "cancel"})
 WINDOW = frozenset({"window"})

@@ -500,6 +500,28 @@ def ask_for(sim: Simulator, wire: str, method: str, path: str) -> SimReply:
     return sim.handle(SimRequest(method, path, headers, b""))
 
 
+@pytest.mark.parametrize(
+    ("wire", "path", "rule"),
+    [
+        (RESPONSES, "/v1/models", "model_exists"),
+        (MESSAGES, "/v1/models", "model_named"),
+        (GENERATE, "/v1beta/models", "goog_model_exists"),
+    ],
+)
+def test_a_model_that_is_asked_for_by_name_exists(wire: str, path: str, rule: str) -> None:
+    sim = Simulator()
+    assert ask_for(sim, wire, "GET", f"{path}/no-such-model").status == 404
+    refusal = sim.requests[-1][2]
+    assert refusal is not None
+    assert refusal.rule == rule
+    listed = body_of(ask_for(sim, wire, "GET", path))
+    entries = next(value for value in listed.values() if isinstance(value, list))
+    assert len(entries) >= 3
+    for entry in entries[:3]:
+        name = entry.get("id") or entry["name"].removeprefix("models/")
+        assert body_of(ask_for(sim, wire, "GET", f"{path}/{name}")) == entry
+
+
 STORED = [
     (RESPONSES, "/v1/responses/", "response_is_stored"),
     (INTERACTIONS, "/v1/interactions/", "goog_interaction_is_stored"),

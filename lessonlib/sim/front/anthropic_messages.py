@@ -152,9 +152,10 @@ class AnthropicMessagesFront(Front):
     # ------------------------------------------------------------ other operations
 
     def models(self, name: str) -> JSON:
+        if name:
+            return _model(name)
         data = [_model(one) for one in model_names("anthropic")]
-        found = next((one for one in data if one["id"] == name), None)
-        return found or {"data": data, "has_more": False, "first_id": data[0]["id"], "last_id": data[-1]["id"]}
+        return {"data": data, "has_more": False, "first_id": data[0]["id"], "last_id": data[-1]["id"]}
 
     def count(self, tokens: int) -> JSON:
         return {"input_tokens": tokens}

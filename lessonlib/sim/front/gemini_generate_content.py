@@ -99,8 +99,7 @@ class GeminiGenerateContentFront(Front):
     # ------------------------------------------------------------ other operations
 
     def models(self, name: str) -> JSON:
-        data = [_model(one) for one in model_names("gemini")]
-        return next((one for one in data if one["name"] == f"models/{name}"), {"models": data})
+        return _model(name) if name else {"models": [_model(one) for one in model_names("gemini")]}
 
     def count(self, tokens: int) -> JSON:
         return {"totalTokens": tokens}

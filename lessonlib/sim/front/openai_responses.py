@@ -130,8 +130,9 @@ class OpenAIResponsesFront(Front):
     # ------------------------------------------------------------ other operations
 
     def models(self, name: str) -> JSON:
-        data = [{"id": one, "object": "model", "created": EPOCH, "owned_by": "openai"} for one in model_names("openai")]
-        return next((one for one in data if one["id"] == name), {"object": "list", "data": data})
+        named = [name] if name else model_names("openai")
+        data = [{"id": one, "object": "model", "created": EPOCH, "owned_by": "openai"} for one in named]
+        return data[0] if name else {"object": "list", "data": data}
 
     def count(self, tokens: int) -> JSON:
         return {"object": "response.input_tokens", "input_tokens": tokens}

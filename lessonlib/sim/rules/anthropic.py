@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from lessonlib.sim.refusal import ALWAYS, ANSWERS, WINDOW, Context, Refusal, RuleBook
+from lessonlib.sim.refusal import ALWAYS, ANSWERS, NAMED, WINDOW, Context, Refusal, RuleBook
 from lessonlib.sim.shapes import By, Closed, dots, kind_of, schema_problem, shown, words
 from lessonlib.sim.signing import Verdict, check, digest
 from lessonlib.types import JSON
@@ -193,9 +193,11 @@ def no_extra_inputs(c: Context) -> Refusal | None:
 # ---------------------------------------------------------------- required fields
 
 
-@BOOK.rule(f"{DOC} 1.2")
+@BOOK.rule(f"{DOC} 1.2", on=NAMED)
 def model_named(c: Context) -> Refusal | None:
     """`model` is required, and one that exists."""
+    if c.operation == "models" and not c.model:
+        return None  # all of them
     if not c.model:
         return refused("model: Field required.")
     if not c.able.family or c.able.provider != "anthropic":

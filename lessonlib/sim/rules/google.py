@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lessonlib.sim.refusal import ALWAYS, WINDOW, Context, Refusal, RuleBook
+from lessonlib.sim.refusal import ALWAYS, NAMED, WINDOW, Context, Refusal, RuleBook
 from lessonlib.sim.shapes import brackets, kind_of, shown
 from lessonlib.types import JSON
 
@@ -105,7 +105,7 @@ OTHER_NAMES = {"messages": "contents", "input": "contents", "system": "systemIns
                "tool_choice": "toolConfig.functionCallingConfig"}  # fmt: skip
 
 
-@BOOK.rule(f"{DOC} 6; {GENERATE_DOC} 1")
+@BOOK.rule(f"{DOC} 6; {GENERATE_DOC} 1", on=NAMED)
 def goog_model_exists(c: Context) -> Refusal | None:
     """The model exists: `model` in the body of Interactions, the path of generateContent."""
     if c.model and c.able.provider != "gemini":

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lessonlib.sim.refusal import ALWAYS, WINDOW, Context, Refusal, RuleBook
+from lessonlib.sim.refusal import ALWAYS, NAMED, WINDOW, Context, Refusal, RuleBook
 from lessonlib.sim.shapes import Each, Problem, brackets, kind_of, schema_problem, shown, words
 from lessonlib.types import JSON
 from lessonlib.wire.base import as_dict, as_list, as_text
@@ -116,9 +116,11 @@ def words_known(c: Context) -> Refusal | None:
 # ---------------------------------------------------------------- the model and what it takes
 
 
-@BOOK.rule(f"{DOC} R2")
+@BOOK.rule(f"{DOC} R2", on=NAMED)
 def model_exists(c: Context) -> Refusal | None:
     """`model` is required, and one that exists."""
+    if c.operation == "models" and not c.model:
+        return None  # all of them
     if not c.model:
         return refused("Missing required parameter: 'model'.", "missing_required_parameter", "model")
     if c.able.provider in ("anthropic", "gemini") or (not c.able.family and c.wire == RESPONSES):
