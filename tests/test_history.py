@@ -151,6 +151,7 @@ def test_the_conversation_that_came_in_is_never_changed() -> None:
         (Reasoning(text="", wire=WIRE, raw={"type": "thinking"}), False),
         (Reasoning(text="cut", wire=WIRE), True),
         (Reasoning(text="a", wire=WIRE, inside=True), False),
+        (Reasoning(text="a", wire="other", inside=True), True),
         (Opaque(kind="x", wire="other", raw={}), True),
         (Opaque(kind="x", wire=WIRE, raw={}), False),
         (Image(url="https://h.example/a.png"), False),
