@@ -21,6 +21,7 @@ What this file does not do: it stores no guess and no score (progress.py), and d
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
 import random
@@ -344,13 +345,13 @@ def write_test(name: str, test: Callable[..., Any] | str | None) -> Verdict:
 
 def judge_test(broken: Break, source: str) -> Verdict:
     """The judgement, from the source alone."""
+    if _only_raises(source):
+        return Verdict(False, "not_written", NOT_WRITTEN)
     written = PRELUDE + "\n\n" + textwrap.dedent(source).strip() + "\n"
     edits = [(edit.file, edit.old, edit.new) for edit in broken.edits]
     sound = scratch.run_test(written)
     if sound.trouble:
         return Verdict(False, "does_not_run", DOES_NOT_RUN, sound.trouble)
-    if sound.failed and "NotImplementedError" in sound.failed[0].error:
-        return Verdict(False, "not_written", NOT_WRITTEN)
     if sound.failed:
         return Verdict(False, "fails_on_sound", FAILS_ON_SOUND, _shown(sound))
     ill = scratch.run_test(written, edits)
@@ -360,6 +361,17 @@ def judge_test(broken: Break, source: str) -> Verdict:
     if commented.failed:
         return Verdict(False, "reads_the_source", READS_THE_SOURCE, _shown(commented))
     return Verdict(True, None, ACCEPTED, _shown(ill))
+
+
+def _only_raises(source: str) -> bool:
+    """Whether the place for the learner's code is still as it was."""
+    try:
+        body = next(node for node in ast.walk(ast.parse(textwrap.dedent(source))) if isinstance(node, ast.FunctionDef)).body
+    except (SyntaxError, StopIteration):
+        return False
+    raised = body[-1].exc if isinstance(body[-1], ast.Raise) else None
+    name = raised.func if isinstance(raised, ast.Call) else raised
+    return isinstance(name, ast.Name) and name.id == "NotImplementedError"
 
 
 def _shown(run: Run) -> str:

@@ -306,27 +306,29 @@ def _names_set(source: str) -> set[str]:
 
 
 def secrets(notebook: Any) -> list[str]:
-    """The lines of a solution notebook that an exercise must not hold: those inside regions, and solution cells, as far
-    as they are long enough to mean something and do not stand outside of the regions too."""
-    shown = {line.strip() for cell in make(notebook)["cells"] for line in text_of(cell).split("\n")}
-    inside: list[str] = []
+    """The lines of a solution notebook that an exercise must not hold: those inside regions and of solution cells, as far as
+    they are long enough to mean something and are not said in the open as well."""
+    hidden: list[str] = []
+    said: list[str] = []
     for cell in notebook["cells"]:
-        lines = text_of(cell).split("\n")
-        hidden = lines if ONLY_SOLUTION in tags_of(cell) else _hidden(lines)
-        inside += [line.strip() for line in hidden if len(line.strip()) >= SHORTEST_SECRET]
-    return [line for line in dict.fromkeys(inside) if line not in shown and not line.startswith(STUB)]
+        for line, is_hidden in _marked_lines(cell):
+            (hidden if is_hidden else said).append(line.strip().removeprefix(STUB).strip())
+    text = "\n".join(said)
+    return [line for line in dict.fromkeys(hidden) if len(line) >= SHORTEST_SECRET and line not in text]
 
 
 SHORTEST_SECRET = 24
 
 
-def _hidden(lines: Iterable[str]) -> Iterator[str]:
+def _marked_lines(cell: Any) -> Iterator[tuple[str, bool]]:
+    """Each line of a cell, and whether it is hidden from learners. Stub lines and markers are not."""
     within = False
-    for line in lines:
-        if line.strip() in (BEGIN, END):
-            within = line.strip() == BEGIN
-        elif within:
-            yield line
+    for line in text_of(cell).split("\n"):
+        mark = line.strip()
+        if mark in (BEGIN, END):
+            within = mark == BEGIN
+        else:
+            yield line, ONLY_SOLUTION in tags_of(cell) or (within and not mark.startswith(STUB))
 
 
 _BLOB = re.compile(rb"[A-Za-z0-9+/_-]{32,}={0,2}")

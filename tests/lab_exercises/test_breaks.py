@@ -15,7 +15,7 @@ import pytest
 from lessonlib.lab import breaks, progress, scratch
 from lessonlib.lab.breaks import NONE, Break, Outcome
 from lessonlib.lab.course_suite import behaviours, gaps
-from lessonlib.lab.scratch import PACKAGE, Run, Scratch, ScratchError, Tested
+from lessonlib.lab.scratch import PACKAGE, Run, Scratch, ScratchError
 
 ROOT = Path(__file__).parents[2]
 
@@ -188,7 +188,7 @@ def test_a_run_is_recorded_and_html_is_escaped() -> None:
     assert isinstance(found, Outcome)
     assert found.right
     assert progress.state().breaks["no-raw-replay"].first_right
-    evil = Outcome(found.broken, found.predicted, found.noticed, Run((Tested("t", "b", False, "", "<script>&"),)))
+    evil = Outcome(found.broken, found.predicted, found.noticed, Run((scratch.Tested("t", "b", False, "", "<script>&"),)))
     assert "<script>" not in evil._repr_html_()
     assert "&lt;script&gt;&amp;" in evil._repr_html_()
 

@@ -134,7 +134,6 @@ def variants(each: Exercise) -> Iterator[tuple[str, str]]:
             yield from wrong_predictions(each)
         case "breaks.write_test":
             yield "does nothing", f"def {each.answer}():\n    assert True"
-            yield "red for ever", f"def {each.answer}():\n    assert False"
         case _:
             yield "does nothing", f"def {each.answer}(*arguments, **named):\n    return None"
             yield (
@@ -169,13 +168,14 @@ def wrong_predictions(each: Exercise) -> Iterator[tuple[str, str]]:
 @notebooks
 def test_blank_constant_and_plausible_wrong_answers_are_refused(path: Path) -> None:
     """Each is put where the check stands, behind everything before it."""
-    found = exercises.exercises_in(read(path), path.stem)
     accepted = []
-    for each in found:
-        for what, source in variants(each):
-            (mark,) = grading.Grading([source], [each], 5, Limits()).marks()
-            if mark.passed or not (mark.message or mark.trouble):
-                accepted.append(f"{each.key}: {what}")
+    with Student(Limits()) as student:
+        for each in exercises.exercises_in(read(path), path.stem):
+            for what, source in variants(each):
+                student.run(source)
+                mark = grading.Grading([source], [each], 5, Limits()).judge(student, each, 1)
+                if mark.passed or not mark.message:
+                    accepted.append(f"{each.key}: {what} {mark.trouble}")
     assert accepted == []
 
 
@@ -199,8 +199,7 @@ tables = pytest.mark.parametrize(("key", "entry"), TABLES, ids=[key for key, _ i
 
 @tables
 def test_a_table_has_three_hints_and_says_for_every_cell_which_bytes_decide(key: str, entry: dict[str, Any]) -> None:
-    assert len(entry["hints"]) == 3
-    assert "____" in entry["hints"][2]
+    assert len(set(entry["hints"])) == 3
     if entry["kind"] == "cells":
         assert all(len(cell["bytes"]) > 10 for cell in entry["cells"].values())
         assert sum(len(cell.get("wrong", {})) for cell in entry["cells"].values()) >= 3
@@ -216,7 +215,7 @@ def test_each_listed_wrong_word_is_refused_with_its_own_diagnosis(key: str, entr
     for name, cell in entry["cells"].items():
         for word, wrong in cell.get("wrong", {}).items():
             result = check.examine({**right, name: word}, hint=1)
-            assert (result.passed, result.belief) == (False, f"{name}: {wrong['belief']}")
+            assert (result.passed, result.belief) == (False, f"{name}: {wrong['belief']} ({word})")
             assert wrong["seems"] in result.seems
             assert wrong["where"] in result.seems
 

@@ -114,7 +114,7 @@ def _word(value: Any) -> str:
 
 def _cell_probe(name: str, cell: dict[str, Any], about: dict[str, Any]) -> Probe:
     right = [_word(word) for word in (cell["is"] if isinstance(cell["is"], list) else [cell["is"]])]
-    signs = tuple((_says(word), f"{name}: {wrong['belief']}") for word, wrong in cell.get("wrong", {}).items())
+    signs = tuple((_says(word), _key(name, word, wrong)) for word, wrong in cell.get("wrong", {}).items())
     words = f" The words are: {', '.join(about['words'])}." if "words" in about else ""
     return Probe(
         {"name": name},
@@ -127,6 +127,11 @@ def _cell_probe(name: str, cell: dict[str, Any], about: dict[str, Any]) -> Probe
         expected_words=f"another word. {cell['bytes']}{words}",
         found_words=lambda seen: repr(seen.value),
     )
+
+
+def _key(name: str, word: str, wrong: dict[str, Any]) -> str:
+    """The key of a wrong word's belief. Two words of a cell may come from one belief and be told different things."""
+    return f"{name}: {wrong['belief']} ({word})"
 
 
 def _says(word: str) -> Sign:
@@ -143,8 +148,8 @@ def _what_is_missing(seen: Seen) -> str:
 def _beliefs(cells: dict[str, Any]) -> dict[str, Belief]:
     found = {}
     for name, cell in cells.items():
-        for wrong in cell.get("wrong", {}).values():
-            found[f"{name}: {wrong['belief']}"] = Belief(wrong["seems"], wrong["where"])
+        for word, wrong in cell.get("wrong", {}).items():
+            found[_key(name, word, wrong)] = Belief(wrong["seems"], wrong["where"])
         found[f"{name}: {OTHER}"] = Belief(
             "This word is not the one that the bytes lead to.", "Read them once more, one by one."
         )

@@ -167,13 +167,14 @@ class Grading:
             for number in range(len(self.cells) + 1):
                 for exercise in self.wanted:
                     if place_of(self.cells, exercise) == number:
-                        found[exercise.key] = self._judged(student, exercise, number)
+                        found[exercise.key] = self.judge(student, exercise, number)
                 if number < len(self.cells):
                     student.run(without_judges(self.cells[number]))
         for exercise in self.wanted:
             yield found[exercise.key]
 
-    def _judged(self, student: Student, exercise: Exercise, number: int) -> Mark:
+    def judge(self, student: Student, exercise: Exercise, number: int) -> Mark:
+        """One exercise, where so many of the cells have run."""
         try:
             match exercise.call:
                 case "breaks.run":
