@@ -37,10 +37,10 @@ def test_a_stream_that_is_cut_inside_the_arguments_runs_nothing() -> None:
 
 @behaviour("failed_calls_cannot_be_run")
 def test_what_arrived_of_a_call_cannot_be_run() -> None:
-    """The error comes right before the event that would have closed the call, so its JSON looks whole."""
+    """The error comes right after the event that closes the call: the call is whole, the answer is not."""
     whole = captures.anthropic_events(*captures.ANTHROPIC_BLOCKS[1:])
     last = max(place for place, event in enumerate(whole) if event["type"] == "content_block_stop")
-    server = Server(stream(sse(*whole[:last], OVERLOADED)))
+    server = Server(stream(sse(*whole[: last + 1], OVERLOADED)))
     with pytest.raises(APIError) as caught:
         streamed(server)
     assert caught.value.partial is not None
