@@ -188,12 +188,15 @@ def _ran(seen: Seen) -> bool:
 
 
 def probes(chance: random.Random) -> Iterator[Probe]:
-    """One call, then several, then calls that go wrong, then answers that are not for calls, then the limit."""
+    """One call, then several, then calls that go wrong, then answers that are not for calls, then the limit;
+    then whole conversations by chance."""
     yield from _one_call()
     yield from _several()
     yield from _going_wrong()
     yield from _stops()
     yield from _limits()
+    for _ in range(4):
+        yield _by_chance(chance)
 
 
 def _one_call() -> Iterator[Probe]:
@@ -401,6 +404,38 @@ def _limits() -> Iterator[Probe]:
         where="the number of requests",
         expected="MaxSteps: a pause is a request too",
         options={"max_steps": 3},
+    )
+
+
+def _by_chance(chance: random.Random) -> Probe:
+    """A few answers with a few calls each, then the last one; what is expected is worked out here, call by call."""
+    said = chance.choice(("Yes.", "No.", "Perhaps."))
+    script: list[dict[str, Any]] = []
+    ran: list[list[str]] = []
+    right, number = [USER], chance.randrange(100)
+    for _ in range(chance.randrange(1, 4)):
+        calls, results = [], []
+        for _ in range(chance.randrange(1, 4)):
+            number += 1
+            call_id, place = f"c{number}", chance.choice(("Oslo", "Rome", "北京", "G1", "G20"))
+            if chance.random() < 0.5:
+                calls.append([call_id, "get_weather", {"city": place}])
+                results.append(f"result {call_id}: Sunny in {place}.")
+                ran.append(["get_weather", place])
+            else:
+                calls.append([call_id, "hold_seat", {"train": place}])
+                results.append(f"result {call_id}: Held on {place}.")
+                ran.append(["hold_seat", place])
+        script.append({"calls": calls})
+        right += [f"assistant: {', '.join(f'call {entry[0]}' for entry in calls)}", f"user: {', '.join(results)}"]
+    return _probe(
+        [*script, {"say": said}],
+        "wrong_order",
+        lambda seen: (_last(seen), sorted(seen["ran"]), seen["ended"]) == (right, sorted(ran), said),
+        (_ended("MaxSteps"), "limit_off_by_one"),
+        fed=f"{len(script)} answers with calls, by chance, then the last answer",
+        where="the last request, what was run, and the end",
+        expected="\n".join([f"ended: {said}; run: {ran}", *right]),
     )
 
 
