@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lessonlib.lab import breaks, plots, progress
+    from lessonlib.lab import breaks, plots, progress, quiz
     from lessonlib.lab import checks as check
     from lessonlib.lab.alignment import Lanes, lanes
     from lessonlib.lab.environment import ready
@@ -53,7 +53,7 @@ _HOMES = {
     "unnamed": ("captures", "last_lines"),
     "request_view": ("Viewer", "viewer"),
 }
-_MODULES = {"breaks": "breaks", "check": "checks", "plots": "plots", "progress": "progress"}
+_MODULES = {"breaks": "breaks", "check": "checks", "plots": "plots", "progress": "progress", "quiz": "quiz"}
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
@@ -84,6 +84,7 @@ __all__ = [
     "overview",
     "plots",
     "progress",
+    "quiz",
     "raw_stream",
     "reads",
     "ready",
