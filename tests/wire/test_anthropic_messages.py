@@ -766,8 +766,9 @@ def test_a_stop_reason_of_every_kind() -> None:
 
 
 def test_a_200_that_is_an_error_is_raised_as_one() -> None:
-    with pytest.raises(APIError, match="busy"):
+    with pytest.raises(APIError, match="busy") as caught:
         wire().decode({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}})
+    assert [caught.value.status, caught.value.retryable] == [200, True]
     with pytest.raises(APIError, match="busy"):
         wire().decode({"error": {"message": "busy"}})
     content = [{"type": "text", "text": "a"}]
@@ -1335,6 +1336,7 @@ def test_what_the_declined_model_began_does_not_go_back() -> None:
     gone.append({"type": "server_tool_use", "id": "srvtoolu_3", "name": "web_search", "input": '{"cut'})
     message = own(gone[0], *kept[:3], *gone[1:], *kept[3:], stop="tool_use")
     assert [each.call_id for each in message.tool_calls] == ["toolu_2"]
+    assert own(gone[1], kept[3]).tool_calls == []  # nothing came after it
     listed = sent(Message.user("?"), message, Message.user(ToolResult(call_id="toolu_2", content="ok")))
     assert listed[1]["content"] == kept
 
