@@ -117,11 +117,11 @@ def _request(wire: str, body: dict[str, Any], response: Response | None) -> Requ
     front = next(each for each in FRONTS if each.wire == wire)
     model = body.get("model") or (response.model if response is not None else "")
     try:
-        ask = front.read(Context(wire, "/", {}, body, 0, Simulator(), model))
+        ask = front.read(Context(wire, "answer", "/", {}, body, 0, Simulator(), model))
         if any(isinstance(part, Reasoning) for message in ask.messages for part in message.parts):
             return None
         return Request(messages=ask.messages, system=ask.system or None, tools=ask.tools, output_schema=ask.output_schema)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError):
         return None
 
 

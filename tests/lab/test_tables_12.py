@@ -76,4 +76,4 @@ def test_a_wrong_word_that_is_diagnosed_is_refused_with_its_belief(name: str) ->
     right = {each: cell["is"] for each, cell in CELLS.items()}
     for word, wrong in CELLS[name]["wrong"].items():
         result = check.cells("12.captures", {**right, name: word})
-        assert (result.passed, result.belief) == (False, f"{name}: {wrong['belief']}")
+        assert (result.passed, result.belief) == (False, f"{name}: {wrong['belief']} ({word})")
