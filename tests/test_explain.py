@@ -391,6 +391,7 @@ FINDINGS: dict[str, tuple[str, Callable[[], Report]]] = {
     "odd-usage": ("warning", lambda: explain(one(json.dumps({
         "candidates": LAST_CHUNK["candidates"],
         "usageMetadata": {"promptTokenCount": 5, "cachedContentTokenCount": 9, "candidatesTokenCount": 1}}).encode()))),
+    "compaction-usage": ("note", lambda: explain((TESTDATA / "anthropic-messages/compaction/stream.sse").read_bytes())),
     "replacement-character": ("warning", lambda: explain(ANSWER.replace(b"ferry", "f\ufffdhre".encode()))),
     "lone-surrogate": ("note", lambda: explain(ANSWER.replace(b"ferry", b"\\ud83d"))),
 }  # fmt: skip

@@ -295,6 +295,23 @@ def _judge_usage(report: Report, answer: Response) -> None:
     for part, few, whole, many in pairs:
         if few is not None and many is not None and few > many:
             report.add("odd-usage", "warning", f"more {part} tokens ({few:,}) than {whole} tokens ({many:,})")
+    _judge_compaction(report, usage.raw)
+
+
+def _judge_compaction(report: Report, raw: object) -> None:
+    """Tokens that Messages counts beside its totals (docs/wire/anthropic.md, usage)."""
+    steps = raw.get("iterations") if isinstance(raw, dict) else None
+    for step in steps if isinstance(steps, list) else ():
+        if isinstance(step, dict) and step.get("type") == "compaction":
+            counts = [step.get(name) for name in ("input_tokens", "output_tokens")]
+            told = " and ".join(
+                f"{count:,} {word}"
+                for count, word in zip(counts, ("input", "output"), strict=True)
+                if isinstance(count, int)
+            )
+            if told:
+                words = f"a compaction used {told} tokens, which the totals leave out and the bill does not"
+                report.add("compaction-usage", "note", words)
 
 
 def _judge_text(report: Report, answer: Response) -> None:
