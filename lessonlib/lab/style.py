@@ -34,6 +34,9 @@ HATCHES = ("", "///", "...", "xxx", "---", "ooo")
 DPI = 144
 """Drawn twice as fine as shown, for sharp screens."""
 
+TITLE = 0.32
+"""Inches that the title of a picture takes."""
+
 SETTINGS: Any = {  # matplotlib's own type for this is a list of 300 names
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
@@ -63,8 +66,8 @@ SETTINGS: Any = {  # matplotlib's own type for this is a list of 300 names
 class Picture:
     """A drawing with its finding and its data.
 
-    title: what is shown. alt: the finding, in one or two sentences. table: the data. draw: draws on an empty figure.
-    size: inches, of which a notebook's column is about nine wide.
+    title: the finding in a few words, drawn above. alt: the finding, in one or two sentences. table: the data. draw: draws
+    on an empty figure. size: inches of the drawing without its title; a notebook's column is about nine wide.
     """
 
     title: str
@@ -78,8 +81,9 @@ class Picture:
         from matplotlib.figure import Figure as New
 
         with style():
-            figure = New(figsize=self.size, dpi=DPI, layout="constrained")
+            figure = New(figsize=(self.size[0], self.size[1] + TITLE), dpi=DPI, layout="constrained")
             self.draw(figure)
+            figure.suptitle(self.title, x=0.01, ha="left", fontsize=11, fontweight="bold")
         return figure
 
     def png(self) -> bytes:
@@ -110,7 +114,7 @@ class Picture:
         """Two outputs: the drawing with its alternative text, then the finding with the data, which every reader gets."""
         from IPython.display import display
 
-        width, height = (round(inches * 96) for inches in self.size)
+        width, height = round(self.size[0] * 96), round((self.size[1] + TITLE) * 96)
         about = {"alt": self.alt, "width": width, "height": height}
         drawing = {"image/png": self.png(), "text/plain": f"[drawing: {self.title}]"}
         display(drawing, raw=True, metadata={"image/png": about, "needs_background": "light"})  # type: ignore[no-untyped-call]

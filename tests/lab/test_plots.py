@@ -20,6 +20,7 @@ ALL: dict[str, Callable[[], Picture]] = {
     "cut_character": plots.cut_character, "round_trip": plots.round_trip, "usage_bars": plots.usage_bars,
     "story": plots.story, "hourglass": plots.hourglass, "load": plots.load, "staircase": plots.staircase,
     "sieve": plots.sieve, "buckets": plots.buckets, "outage": plots.outage, "slots": plots.slots, "grid": plots.grid,
+    "turns": plots.turns,
 }  # fmt: skip
 
 
@@ -103,6 +104,36 @@ def test_the_notebook_gets_the_drawing_with_its_alternative_text_and_the_finding
     assert about["needs_background"] == "light"
     assert picture.alt in str(words["text/plain"])
     assert "<details>" in str(words["text/html"])
+
+
+@pytest.mark.parametrize("name", list(ALL))
+def test_the_title_is_drawn_and_says_a_finding(name: str) -> None:
+    """No bare topic: a verb, or numbers that were counted."""
+    pytest.importorskip("matplotlib")
+    picture, _ = drawn(name)
+    figure = picture.figure()
+    figure.canvas.draw()
+    title = figure.get_suptitle()
+    assert title == picture.title
+    assert 4 <= len(title.split()) <= 16
+    assert figure.texts[0].get_window_extent().x1 <= figure.bbox.x1, "the title is cut off"
+
+
+def test_a_title_follows_its_data() -> None:
+    assert "overdrawn" in plots.buckets().title
+    assert "overdrawn" not in plots.buckets((1_000, 1_000), (5.0, 20.0)).title
+    assert plots.cut_character("北京", cut=3).title == "A cut between two characters costs nothing"
+    assert plots.round_trip("anthropic").title.endswith("is refused")
+
+
+def test_one_vendor_lets_the_user_say_a_tools_result() -> None:
+    table = plots.turns().table
+    results = [row for row in table.rows if "result" in row[3] or row[3].endswith("call_output")]
+    assert [(row[0], row[2]) for row in results] == [
+        ("OpenAI Responses", "-"),
+        ("Gemini Interactions", "-"),
+        ("Anthropic Messages", "user"),
+    ]
 
 
 def test_importing_the_pictures_draws_nothing() -> None:

@@ -1,5 +1,6 @@
 """The pictures of the lessons, one function each. What is drawn is computed: by the library, the simulator, a virtual clock.
 
+    turns           00   a conversation as timelines of entries and as turns of two speakers
     cut_character   01   the bytes of a word with a cut, and the two readings
     round_trip      02   which item of the answer travels back, and what a lost one costs
     usage_bars      03   one request under the vendors' ways of counting
@@ -23,6 +24,7 @@ from __future__ import annotations
 from lessonlib.lab.machine import diagram
 from lessonlib.lab.plots.policies import buckets, load, outage
 from lessonlib.lab.plots.tools import sieve, slots, staircase
+from lessonlib.lab.plots.turns import turns
 from lessonlib.lab.plots.wire import cut_character, grid, hourglass, round_trip, story, usage_bars
 
 __all__ = [
@@ -38,5 +40,6 @@ __all__ = [
     "slots",
     "staircase",
     "story",
+    "turns",
     "usage_bars",
 ]

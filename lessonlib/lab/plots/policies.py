@@ -57,7 +57,8 @@ def load(clients: int = 200, down: float = 12.0, *, seed: int = 7, bin_width: fl
         axes[1].set_xlabel(f"seconds after the first failure ({bin_width:g} s per bar)")
 
     table = Table(("from second", *(name for name, _ in charts)), rows)
-    return Picture(f"The load of {clients} clients", alt, table, draw, (7.6, 4.2))
+    title = f"Without jitter {clients} clients come back all at once, with it a few at a time"
+    return Picture(title, alt, table, draw, (7.6, 4.2))
 
 
 def _arrivals(clients: int, down: float, dice: Callable[[], float]) -> list[float]:
@@ -108,7 +109,9 @@ def buckets(
 
     draw = partial(_draw_buckets, points, (requests_per_minute, tokens_per_minute), list(zip(times, sizes, strict=True)))
     header = ("second", "tokens", "requests left", "tokens left", "a limiter on both sends it at")
-    return Picture("Two limits over one minute", alt, Table(header, tuple(rows)), draw)
+    left = f"{left_requests} of {requests_per_minute} requests are left"
+    title = f"{left}, and the tokens are overdrawn" if over is not None else f"{left}, and tokens too"
+    return Picture(title, alt, Table(header, tuple(rows)), draw)
 
 
 def _draw_buckets(
@@ -171,14 +174,15 @@ def outage(requests: int = 1000, down: float = 600.0, *, cooldown: float = 30.0)
         axes: list[Axes] = list(figure.subplots(2, 1, sharex=True))
         for axis, name, times in zip(axes, ("a chain alone", "a chain around a breaker"), (chain, breaker), strict=True):
             axis.vlines([time / 60 for time in times], 0, 1, color=INK, linewidth=0.9 if len(times) > 100 else 1.6)
-            axis.set_title(f"{name}: the dead service is asked {len(times):,} times")
+            axis.set_title(f"{name}: {len(times):,}")
             axis.set_yticks([])
             axis.spines["left"].set_visible(False)
             axis.axvspan(0, down / 60, color=PALE, alpha=0.15)
         axes[1].set_xlabel("minutes since it went down; one line per request that it got")
         axes[1].set_xlim(0, down / 60)
 
-    return Picture("An outage of one service", alt, Table(("policy", "asked", "at second"), rows), draw, (7.6, 3.0))
+    title = f"{len(chain):,} requests to a dead service without a breaker, {len(breaker)} with one"
+    return Picture(title, alt, Table(("policy", "asked", "at second"), rows), draw, (7.6, 3.0))
 
 
 def _asked(requests: int, step: float, down: float, cooldown: float | None) -> list[float]:

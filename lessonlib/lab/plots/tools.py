@@ -60,7 +60,8 @@ def staircase(usages: Sequence[Usage] | None = None, *, vendor: str = "anthropic
         axes.legend(loc="upper left")
 
     header = ("step", "sent", "cached", "new", "sent in all")
-    return Picture("What each step of a tool loop sends", alt, Table(header, rows), draw)
+    title = f"Each step sends everything again: {sum(sent):,} tokens in {len(sent)} steps"
+    return Picture(title, alt, Table(header, rows), draw)
 
 
 def loop_usages(vendor: str, steps: int) -> list[Usage]:
@@ -154,7 +155,8 @@ def sieve(
             axes.text(number, 0.12, f"{number}", ha="center", va="center", fontweight="bold")
 
     table = Table(("call", "as the model wrote it", "stops at", "why"), rows)
-    return Picture("Where a call stops", alt, table, draw, (7.6, 3.0))
+    title = f"Of {len(calls)} calls {counts[-1]} {'runs' if counts[-1] == 1 else 'run'}; each layer stops some"
+    return Picture(title, alt, table, draw, (7.6, 3.0))
 
 
 def _stop(name: str, text: str, offered: Mapping[str, Callable[..., Any]]) -> tuple[int, str]:
@@ -237,7 +239,8 @@ def slots(dialects: Mapping[str, Sequence[Mapping[str, Any]]] | None = None) -> 
                 axes.text(x + 0.1, top + 0.57, _told(piece), va="center", fontsize=7, family="DejaVu Sans Mono", bbox=_LABEL)
 
     table = Table(("dialect", "piece", "what it says", "slot"), tuple(rows))
-    return Picture("Two calls under four dialects", alt, table, draw, (8.6, 1.1 * len(dialects)))
+    title = f"{len(dialects)} dialects, {'the same calls' if same else 'different calls'} in the end"
+    return Picture(title, alt, table, draw, (8.6, 1.1 * len(dialects)))
 
 
 _LABEL = {"facecolor": "white", "edgecolor": "none", "pad": 1.2}

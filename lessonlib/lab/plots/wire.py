@@ -65,7 +65,12 @@ def cut_character(text: str = "北京", cut: int = 4) -> Picture:
 
     readings = (("decoded read by read", apart), ("decoded over both reads", together))
     draw = partial(_draw_cut, text, owners, cut, readings)
-    return Picture("A cut character", alt, Table(("byte", "value", "character", "read"), rows), draw, (7.2, 3.3))
+    title = (
+        f"A cut inside a character makes {lost} wrong signs of it"
+        if inside
+        else "A cut between two characters costs nothing"
+    )
+    return Picture(title, alt, Table(("byte", "value", "character", "read"), rows), draw, (7.2, 3.3))
 
 
 def _draw_cut(text: str, owners: Sequence[int], cut: int, readings: Sequence[tuple[str, str]], figure: Figure) -> None:
@@ -174,7 +179,9 @@ def round_trip(vendor: str = "openai") -> Picture:
             _travels(axes, number + 1.13, end + 1.13, "" if lost.returns(kind) else f"if it is lost:\n{price}")
 
     table = Table(("item", "type", "travels back", "when reasoning is dropped"), rows)
-    return Picture(f"A tool round trip ({TITLES[WIRE_OF[vendor]]})", alt, table, draw, (7.6, 3.0))
+    cost = "request 2 is refused" if lost.refused else f"answer 2 thinks {more} tokens more"
+    title = f"All {len(kept.answer)} items go back; without the reasoning {cost}"
+    return Picture(title, alt, table, draw, (7.6, 3.0))
 
 
 def _travels(axes: Axes, start: float, end: float, price: str) -> None:
@@ -265,7 +272,9 @@ def usage_bars(bodies: Mapping[str, JSON] | None = None) -> Picture:
         axes.set_xlabel("input tokens of the same request; striped: read from the cache")
 
     table = Table(("wire", "the field says", "of it or beside it cached", "read in all"), cells)
-    return Picture("One request, three ways to count", " ".join(sentences), table, draw, (7.6, 2.5))
+    said = [f"{TITLES[row.wire]} says {row.told:,} of {row.total:,}" for row in missing]
+    title = f"One request, {len(rows)} ways to count: {', '.join(said) or 'all say the same'}"
+    return Picture(title, " ".join(sentences), table, draw, (7.6, 2.5))
 
 
 HANDBOOK = (
@@ -335,7 +344,7 @@ def story(found: Lanes | str = "tool_call") -> Picture:
             axes.text(column + 2.6, 1.7, row, rotation=40, ha="left", va="bottom", fontsize=8)
         for number, lane in enumerate(found.lanes):
             y = 1.85 + 1.15 * number
-            axes.plot([2.1, width], [y + 0.42] * 2, color=PALE, linewidth=1)
+            axes.plot([2.1, width], [y + 0.42] * 2, color=PALE, linewidth=1, zorder=0)
             axes.text(0, y + 0.42, TITLES[lane.wire].replace(" ", "\n"), va="center", fontsize=8.5)
             for column, row in enumerate(rows):
                 beat = lane.beats.get(row)
@@ -350,7 +359,8 @@ def story(found: Lanes | str = "tool_call") -> Picture:
     table = Table(("moment", *(lane.wire for lane in found.lanes)), tuple(
         (row, *(lane.beats[row].words if row in lane.beats else GAP for lane in found.lanes)) for row in rows
     ))  # fmt: skip
-    return Picture("The same story on several wires", alt, table, draw, (9.0, 3.1))
+    title = f"{len(found.lanes)} streams, one story, {len(gaps) or 'no'} gap{'' if len(gaps) == 1 else 's'}"
+    return Picture(title, alt, table, draw, (9.0, 3.1))
 
 
 # ---------------------------------------------------------------- 05 the hourglass
@@ -401,7 +411,8 @@ def hourglass(vendors: Sequence[str] = ("openai", "anthropic", "gemini")) -> Pic
         _rectangle(axes, 4.3, 3.0, 3.4, 1.0, "#fbe7cc", HATCHES[0], linewidth=2)
         axes.text(6.0, 3.5, "text, calls, results", ha="center", va="center", fontweight="bold")
 
-    return Picture("The hourglass", alt, table, draw, (7.6, 3.9))
+    title = f"To the same wire as it came; to another one only {' and '.join(passing)}"
+    return Picture(title, alt, table, draw, (7.6, 3.9))
 
 
 def _tool_answer(vendor: str) -> Response:
@@ -470,7 +481,8 @@ def grid(measured: JSON | None = None) -> Picture:
     versions = ", ".join(f"{name} {number}" for name, number in found.get("versions", {}).items())
     when = f", {found['checked']}" if "checked" in found else ""
     table = Table(("mishap", *sdk_grid.CLIENTS), rows, notes=(f"measured with {versions}{when}",))
-    return Picture("Four clients, five mishaps", alt, table, draw, (8.2, 2.8))
+    title = f"{len(shared)} of {sum(sdk_grid.MUST_FAIL.values())} faults pass all three packages' plain loops without a word"
+    return Picture(title, alt, table, draw, (8.2, 2.8))
 
 
 SILENT = "ends, no error"
