@@ -201,7 +201,7 @@ class Metered(Policy[P]):
     def _hold(self, request: Request, model: str) -> Hold | None:
         if self.limit is None:
             return None
-        needed = self._needed(request, model)
+        needed = self._price(request, model)
         if needed is None:
             if self._unpriced == "allow":
                 return None
@@ -219,8 +219,12 @@ class Metered(Policy[P]):
             )  # fmt: skip
         return hold
 
-    def _needed(self, request: Request, model: str) -> Decimal | None:
-        """What the call may cost: all input as fresh, the longest answer that was asked for."""
+    def price(self, request: Request) -> Decimal | None:
+        """About the most that a request may cost: all of its input fresh, the longest answer that it asks for. None: not
+        known. This is what is put aside under a limit."""
+        return self._price(request, request.model or model_of(self._providers[0]) or "")
+
+    def _price(self, request: Request, model: str) -> Decimal | None:
         price = self.ledger.price(model)
         if price is None:
             return None

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lessonlib import capabilities, cli_sim
+from lessonlib.cli_sim import PROVIDERS, wire_name
 from lessonlib.errors import APIError, LessonError
 
 if TYPE_CHECKING:
@@ -37,15 +38,6 @@ if TYPE_CHECKING:
     from lessonlib.wire import WireFormat
 
 WIRE_NAMES = ("openai-responses", "anthropic-messages", "gemini-interactions", "openai-chat", "gemini-generate-content")
-
-PROVIDERS = {
-    "openai": "openai-responses",
-    "anthropic": "anthropic-messages",
-    "gemini": "gemini-interactions",
-    "openai-chat": "openai-chat",
-    "gemini-generate-content": "gemini-generate-content",
-}
-"""What `-p` takes: each vendor's present API by the vendor's name, and the two older ones."""
 
 DEFAULT_MODELS = {name: capabilities.default_model(name) for name in PROVIDERS.values()}
 MODELS_AS_OF = capabilities.defaults_checked()
@@ -85,7 +77,7 @@ def lesson() -> None:
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--wire",
-    type=click.Choice(WIRE_NAMES),
+    callback=wire_name,
     metavar="NAME",
     help=f"The wire format, where the content does not say it: {', '.join(WIRE_NAMES)}.",
 )
@@ -188,9 +180,9 @@ def _asking(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "-p",
             "--provider",
-            type=click.Choice(list(PROVIDERS)),
-            default="openai",
+            callback=wire_name,
             metavar="NAME",
+            default="openai",
             help=f"Whose API to speak: {', '.join(PROVIDERS)}. Default: openai.",
         ),
     ):
@@ -211,11 +203,10 @@ def _request(prompt: str, with_tools: bool) -> Request:
     return Request(messages=[Message.user(_prompt(prompt))], tools=tools, extra=CACHE_MARK)
 
 
-def _wire(provider: str, model: str | None, base_url: str | None, key: str | None) -> WireFormat:
+def _wire(name: str, model: str | None, base_url: str | None, key: str | None) -> WireFormat:
     """The wire format. key None takes the vendor's environment variable, "" goes without."""
     from lessonlib.wire import WIRES
 
-    name = PROVIDERS[provider]
     return WIRES[name](model or DEFAULT_MODELS[name], api_key=key, base_url=base_url)
 
 
@@ -257,7 +248,8 @@ def chat(
     """Ask a model, and print its answer as it comes.
 
     The answer goes to standard output; one line with stop reason and token counts goes to standard error. Without --live
-    nothing is sent: the simulator answers, by the service's rules but without a model. `-` as PROMPT reads standard input.
+    nothing is sent: the simulator answers, by the service's rules but without a model. Its prompt cache is kept between
+    runs, for five minutes: the second run of the same command shows cached tokens. `-` as PROMPT reads standard input.
 
     \b
     Examples:

@@ -17,6 +17,27 @@ import click
 if TYPE_CHECKING:
     from lessonlib.sim import Simulator
 
+PROVIDERS = {
+    "openai": "openai-responses",
+    "anthropic": "anthropic-messages",
+    "gemini": "gemini-interactions",
+    "openai-chat": "openai-chat",
+    "gemini-generate-content": "gemini-generate-content",
+}
+"""Each vendor's present API by the vendor's name, and the two older ones."""
+
+
+def wire_name(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """What an option that names a wire format means: the format by its own name, or a vendor's present one by the
+    vendor's."""
+    if value is None:
+        return None
+    if value not in PROVIDERS and value not in PROVIDERS.values():
+        known = ", ".join(dict.fromkeys([*PROVIDERS, *PROVIDERS.values()]))
+        raise click.BadParameter(f"{value!r} is no wire format; there are {known}")
+    return PROVIDERS.get(value, value)
+
+
 WIRES_ON_THE_PORT = (
     ("OpenAI (Responses, Chat Completions)", "{url}/v1", 'OpenAI(base_url="{url}/v1", api_key="any")'),
     ("Anthropic (Messages)", "{url}", 'Anthropic(base_url="{url}", api_key="any")'),
@@ -36,7 +57,10 @@ WIRES_ON_THE_PORT = (
     metavar="FILE",
     help="JSON: the turns to answer with, in order, before the scripted model decides by itself (docs/simulator.md).",
 )
-def serve(port: int, faults: tuple[str, ...], script: Path | None) -> None:
+@click.option(
+    "--without", multiple=True, metavar="RULE", help="Leave out a rule about which the sources are in doubt; repeatable."
+)
+def serve(port: int, faults: tuple[str, ...], script: Path | None, without: tuple[str, ...]) -> None:
     """Serve the simulator on this machine, for any client or SDK.
 
     All wire formats answer on one port of 127.0.0.1. Any key will do, but there must be one, as in life. `lesson rules
@@ -47,7 +71,7 @@ def serve(port: int, faults: tuple[str, ...], script: Path | None) -> None:
       lesson serve
       lesson serve --fault status=529@1 --fault cut_events=5@2
     """
-    sim = _simulator(faults, script)
+    sim = _simulator(faults, script, without)
     try:
         from lessonlib.sim import server
     except ModuleNotFoundError as error:
@@ -61,7 +85,7 @@ def serve(port: int, faults: tuple[str, ...], script: Path | None) -> None:
     server.serve(sim, listening)
 
 
-def _simulator(faults: Iterable[str], script: Path | None) -> Simulator:
+def _simulator(faults: Iterable[str], script: Path | None, without: Iterable[str]) -> Simulator:
     """The simulator that the options describe."""
     from lessonlib.sim import Simulator
     from lessonlib.sim.faults import parse
@@ -69,7 +93,7 @@ def _simulator(faults: Iterable[str], script: Path | None) -> Simulator:
 
     try:
         turns = [] if script is None else read(script.read_text(encoding="utf-8"))
-        return Simulator(script=turns, faults=[parse(text) for text in faults], clock=time.time)
+        return Simulator(script=turns, faults=[parse(text) for text in faults], clock=time.time, without=without)
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from None
 
@@ -84,21 +108,20 @@ def _introduce(url: str, faults: Iterable[str]) -> None:
 
 
 @click.command()
-@click.option("--wire", metavar="NAME", help="Only the rules of one wire format, such as anthropic-messages.")
+@click.option(
+    "--wire", callback=wire_name, metavar="NAME", help="Only the rules of one wire format, such as anthropic or openai-chat."
+)
 @click.option("--cues", is_flag=True, help="The words in a prompt that make the model do something particular.")
 @click.option("--faults", is_flag=True, help="The faults that the simulator can be told to have.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def rules(wire: str | None, cues: bool, faults: bool, as_json: bool) -> None:
     """List the rules that the simulator keeps, with their sources.
 
-    A request that breaks one of them gets the error that the real service gives.
+    A request that breaks one of them gets the error that the real service gives. `doubt` says where the sources disagree,
+    or where a rule is inferred from them: a request that keeps it is right either way (`lesson serve --without RULE`).
     """
-    from lessonlib.wire import WIRES
-
     if (wire is not None) + cues + faults > 1:
         raise click.UsageError("--wire, --cues and --faults are three lists: choose one")
-    if wire is not None and wire not in WIRES:
-        raise click.UsageError(f"no wire format {wire!r}; there are {', '.join(WIRES)}")
     rows = _cue_rows() if cues else _fault_rows() if faults else _rule_rows(wire)
     for row in rows:
         click.echo(json.dumps(row, ensure_ascii=False) if as_json else _block(row))
@@ -109,6 +132,7 @@ def _rule_rows(wire: str | None) -> list[dict[str, str]]:
 
     return [
         {"rule": rule.name, "wires": ", ".join(rule.wires), "says": rule.sentence, "source": rule.source}
+        | ({"doubt": rule.doubt} if rule.doubt else {})
         for rule in all_rules()
         if wire is None or wire in rule.wires
     ]

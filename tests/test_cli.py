@@ -283,6 +283,18 @@ def test_tools_really_run_and_the_second_run_is_cached(provider: str, stream: st
     assert 0 < cached[0] < cached[1]
 
 
+def test_the_prompt_cache_outlives_the_process(tmp_path: Path) -> None:
+    """Two commands are two processes. What lies between them is a file with digests, and no word of the prompt."""
+    home = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path), "APPDATA": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    runs = [process("chat", "--tools", "The time now and 17*23", env=home) for _ in range(2)]
+    assert [done.returncode for done in runs] == [0, 0]
+    assert all(b"391" in done.stdout for done in runs)
+    cached = [int(re.search(rb"cached (\d+)", done.stderr)[1]) for done in runs]  # type: ignore[index]
+    assert 0 < cached[0] < cached[1]
+    [file] = tmp_path.rglob("simulated-prompt-cache.json")
+    assert all(re.fullmatch("[0-9a-f]{64}", key) for key in json.loads(file.read_text(encoding="utf-8")))
+
+
 def test_offline_needs_no_key_and_no_network() -> None:
     done = process("chat", "Hi", env={"OPENAI_BASE_URL": "http://127.0.0.1:9"})
     assert done.returncode == 0
@@ -319,6 +331,39 @@ def test_rules_lists_cues_and_faults() -> None:
     assert run("rules", "--wire", "no-such").exit_code == 2
 
 
+@pytest.mark.parametrize(("name", "wire"), PROVIDERS.items())
+def test_a_wire_format_has_the_same_names_everywhere(name: str, wire: str, good: str) -> None:
+    """`-p`, and `--wire` of two commands: the vendor's name means its present API, and each format's own name is taken."""
+    assert run("rules", "--wire", name).stdout == run("rules", "--wire", wire).stdout
+    for option in (name, wire):
+        assert run("chat", "-p", option, "--no-stream", "Hello").stdout == "Hello!\n"
+        assert run("explain", "--wire", option, good).exit_code in (0, 1)
+
+
+def test_rules_says_where_there_is_doubt() -> None:
+    from lessonlib.sim import all_rules
+
+    rows = [json.loads(line) for line in run("rules", "--json").stdout.splitlines()]
+    assert [row["rule"] for row in rows if "doubt" in row] == [rule.name for rule in all_rules() if rule.doubt]
+    assert "  doubt: " in run("rules", "--wire", "anthropic").stdout
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "said"),
+    [
+        ("openai", "gpt-6-astar", "Did you mean gpt-6-astra? The simulator knows"),
+        ("openai-chat", "gpt-6-astar", "Did you mean gpt-6-astra? The simulator knows"),
+        ("anthropic", "unknown-model", "The simulator knows claude-fable-5"),
+        ("gemini", "unknown-model", "The simulator knows gemini-2.5"),
+        ("gemini-generate-content", "unknown-model", "The simulator knows gemini-2.5"),
+    ],
+)
+def test_an_unknown_model_offline_is_answered_with_those_that_there_are(provider: str, model: str, said: str) -> None:
+    result = run("chat", "-p", provider, "-m", model, "Hello")
+    assert result.exit_code == 1
+    assert said in result.stderr
+
+
 @pytest.mark.parametrize("words", ["--faults --cues", "--cues --wire openai-chat"])
 def test_rules_refuses_options_that_it_would_have_to_ignore(words: str) -> None:
     result = run("rules", *words.split())
@@ -331,6 +376,7 @@ def test_rules_refuses_options_that_it_would_have_to_ignore(words: str) -> None:
         (["--fault", "cut=3"], None, "unknown fault 'cut'; the kinds are status"),
         (["--fault", "status=ten"], None, "status takes a number, not 'ten'"),
         ([], "[", "the script is no JSON"),
+        (["--without", "version_present"], None, "version_present: no rule in doubt; those that can be left out are"),
         ([], '[{"sing": "la"}]', "turn 1: write a text, or an object with one of say, think, call, search, refuse"),
     ],
 )

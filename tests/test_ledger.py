@@ -367,6 +367,20 @@ def test_a_float_is_no_amount_of_money() -> None:
         Metered(Fake(), ledger(), 0.1)  # type: ignore[arg-type]
 
 
+def test_the_price_is_told_without_a_call() -> None:
+    """What `price` says is what is put aside."""
+    metered = limited(Fake, answer("Hi"))
+    asked = Request(messages=[Message.user("Hello")], max_tokens=1000)
+    price = metered.price(asked)
+    assert price is not None
+    assert Decimal(0) < price < Decimal("0.1")
+    assert metered.ledger.held == 0
+    with pytest.raises(SpendLimit) as error:
+        limited(Fake, answer("Hi"), limit="0.00001").generate(asked)
+    assert error.value.needed == price
+    assert metered.price(asked.replace(model="nobodys-model")) is None
+
+
 def test_the_price_of_the_requests_own_model_counts() -> None:
     request = Request(messages="Hi", model="unheard-of")
     with pytest.raises(InvalidRequest, match="unheard-of"):

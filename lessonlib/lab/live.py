@@ -81,7 +81,7 @@ class Session:
 
     def price(self, request: Request) -> Decimal | None:
         """About the most that a request may cost: all of its input fresh, the longest answer. None: not known."""
-        return self._metered._needed(request, request.model or self.wire.model or "")
+        return self._metered.price(request)
 
     def generate(self, request: Request) -> Response:
         """One request to the service, within the caps."""

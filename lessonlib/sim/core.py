@@ -113,7 +113,8 @@ class Simulator:
     script: turns to play, one per request, before the model decides by itself. faults: see faults.py. keys: the API keys
     that are accepted; None accepts every non-empty one. cache_minimum: tokens below which nothing is cached. cache_file:
     where the prompt cache outlives the process. clock: seconds, for the cache and for dates. max_body: bytes before "413".
-    window: tokens that a model's window holds, instead of the real one, so that a short prompt can be too long.
+    window: tokens that a model's window holds, instead of the real one, so that a short prompt can be too long. without:
+    names of rules to leave out, of those about which the sources are in doubt (`lesson rules` says which).
 
     `requests` holds what came, for tests that look at what was really sent: (request, parsed body, refusal or None).
     """
@@ -129,12 +130,16 @@ class Simulator:
         clock: Callable[[], float] | None = None,
         max_body: int = MAX_BODY,
         window: int | None = None,
+        without: Iterable[str] = (),
     ) -> None:
         self.script = [turn(entry) for entry in script]
         self.faults = list(faults)
         self.keys = None if keys is None else frozenset(keys)
         self.max_body = max_body
         self.window = window
+        self.without = frozenset(without)
+        if self.without:
+            _check_doubtful(self.without)
         self.requests: deque[tuple[SimRequest, JSON | None, Refusal | None]] = deque(maxlen=KEPT_REQUESTS)
         self._stored: dict[str, Stored] = {}
         self._items: dict[str, JSON] = {}
@@ -274,6 +279,16 @@ class Simulator:
     def _drop(self, name: str) -> None:
         for item in self._stored.pop(name).own:
             self._items.pop(str(item.get("id")), None)
+
+
+def _check_doubtful(names: Iterable[str]) -> None:
+    """Only a rule that is in doubt can be left out: the others are what the services do, and later rules rely on them."""
+    from lessonlib.sim.rules import all_rules
+
+    doubtful = [rule.name for rule in all_rules() if rule.doubt]
+    wrong = sorted(set(names) - set(doubtful))
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: no rule in doubt; those that can be left out are {', '.join(doubtful)}")
 
 
 # ---------------------------------------------------------------- the request

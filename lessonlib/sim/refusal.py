@@ -6,6 +6,7 @@ Each rule is one small function with its name, the wire formats that it guards, 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -75,6 +76,19 @@ class Context:
         return value
 
 
+def model_names(provider: str) -> list[str]:
+    """The model families of a maker, by name."""
+    return sorted(name for name in capabilities.names() if capabilities.of(name).provider == provider)
+
+
+def models_hint(name: str, provider: str) -> str:
+    """What to write instead of a model's name that is none: a near one, and all that there are."""
+    known = model_names(provider)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+    meant = f"Did you mean {near[0]}? " if near else ""
+    return f"{meant}The simulator knows {', '.join(known)}, each also with a date or a variant behind it."
+
+
 Check = Callable[[Context], Refusal | None]
 
 ANSWERS = frozenset({"answer"})
@@ -90,7 +104,11 @@ WINDOW = frozenset({"window"})
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: `name` (the function's), `wires`, `sentence`, `source` (a section of docs/wire), and the check."""
+    """One rule: `name` (the function's), `wires`, `sentence`, `source` (a section of docs/wire), and the check.
+
+    `doubt`: what speaks against it, where the sources disagree or it is inferred from them; "" where they are clear. Such a
+    rule is kept because a request that keeps it is right either way.
+    """
 
     name: str
     wires: tuple[str, ...]
@@ -98,6 +116,7 @@ class Rule:
     source: str
     check: Check
     operations: frozenset[str] = PROMPTS
+    doubt: str = ""
 
 
 class RuleBook:
@@ -107,13 +126,13 @@ class RuleBook:
         self.wires = wires
         self.rules: list[Rule] = []
 
-    def rule(self, source: str, *wires: str, on: frozenset[str] = PROMPTS) -> Callable[[Check], Check]:
+    def rule(self, source: str, *wires: str, on: frozenset[str] = PROMPTS, doubt: str = "") -> Callable[[Check], Check]:
         """Adds a function to the book: `@BOOK.rule("docs/wire/anthropic.md 3")`. `wires` narrows it, `on` says for which
         operations it is asked."""
 
         def add(check: Check) -> Check:
             sentence = " ".join((check.__doc__ or "").split())
-            self.rules.append(Rule(check.__name__, wires or self.wires, sentence, source, check, on))
+            self.rules.append(Rule(check.__name__, wires or self.wires, sentence, source, check, on, doubt))
             return check
 
         return add
@@ -121,10 +140,12 @@ class RuleBook:
     def first_refusal(
         self, context: Context, operation: str | None = None, *, without: Collection[str] = ()
     ) -> Refusal | None:
-        """The first rule's refusal, with the rule's name, or None. without: names of rules that are not asked."""
+        """The first rule's refusal, with the rule's name, or None. without: names of rules that are not asked, beside those
+        that the simulator was told to leave out."""
+        left_out = {*without, *context.sim.without}
         for rule in self.rules:
             asked = context.wire in rule.wires and (operation or context.operation) in rule.operations
-            refusal = rule.check(context) if asked and rule.name not in without else None
+            refusal = rule.check(context) if asked and rule.name not in left_out else None
             if refusal is not None:
                 return replace(refusal, rule=rule.name)
         return None

@@ -10,7 +10,7 @@
     words("auto", "none")           one of these texts
     (shape, shape, None)            one of several; None is null
 
-`problems` walks a value and names what does not fit, with its path. A frontend has one shape for its request; three rules of
+`problems` walks a value and names what does not fit, with its path. A frontend has one shape for its request; a few rules of
 each vendor (types, words, unknown fields) say what the walk found, so no other rule meets a list where a text belongs.
 
 What this file does not do: no required fields, no ranges, nothing that depends on another field (rules/ does).
@@ -40,11 +40,13 @@ class Each:
 
 @dataclass(frozen=True)
 class By:
-    """An object with a field that says what it is. `other` is the shape for words that are not listed."""
+    """An object with a field that says what it is. `other` is the shape for words that are not listed. `required`: without
+    that field nobody can read it."""
 
     field: str
     cases: Mapping[str, Shape]
     other: Shape = dict
+    required: bool = False
 
 
 def words(*allowed: str) -> frozenset[str]:
@@ -54,7 +56,8 @@ def words(*allowed: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One misfit. kind: "type", "word" (a text that is none of the allowed ones) or "field" (an unknown one)."""
+    """One misfit. kind: "type", "word" (a text that is none of the allowed ones), "field" (an unknown one) or "missing" (the
+    field that says what an object is)."""
 
     kind: str
     path: Path
@@ -90,6 +93,8 @@ def problems(value: Any, shape: Shape, path: Path = (), *, nulls: bool = True) -
 def _in_object(value: Mapping[str, Any], shape: Shape, path: Path, nulls: bool) -> Iterator[Problem]:
     if isinstance(shape, By):
         word = value.get(shape.field)
+        if word is None and shape.required:
+            yield Problem("missing", (*path, shape.field), "", None)
         shape = shape.cases.get(word, shape.other) if isinstance(word, str) else shape.other
     if not isinstance(shape, (dict, Each)):
         return
@@ -201,8 +206,10 @@ def _unknown_type(schema: Any, path: Path) -> str | None:
     """A `type` that is no word of JSON Schema, wherever it stands. Google's own schemas write them in capitals."""
     if not isinstance(schema, dict):
         return None
-    kinds = schema.get("type", [])
-    for kind in [kinds] if isinstance(kinds, str) else kinds:
+    kinds = schema.get("type")
+    if kinds == []:
+        return f"{brackets((*path, 'type'))} should name at least one type"
+    for kind in [kinds] if isinstance(kinds, str) else kinds or []:
         if kind.lower() not in TYPES:
             return f"{brackets((*path, 'type'))}: '{shown(kind)}' is no JSON type"
     inner: list[tuple[Path, Any]] = [((*path, "items"), schema.get("items"))]

@@ -103,6 +103,7 @@ def test_the_price_is_told_before() -> None:
     price = session.price(REQUEST)
     assert price is not None
     assert Decimal(0) < price < Decimal("0.01")
+    assert session.price(REQUEST.replace(max_tokens=100_000)) > price  # type: ignore[operator]
     assert session.sent == 0
 
 

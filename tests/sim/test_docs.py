@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from lessonlib.sim import CUES, Call, Refuse, Say, ServerCall, SimRequest, Simulator, Think, Turn, all_rules, faults
+from lessonlib.sim.refusal import Rule
 from lessonlib.sim.rules import anthropic, chat, generate_content, interactions, responses
 from lessonlib.sim.script import read
 
@@ -53,10 +54,18 @@ def rules() -> str:
     """One table for each set of wire formats that rules are about."""
     parts = [
         f"**{', '.join(wires)}**\n\n"
-        + table(["rule", "what it says", "source"], [[f"`{rule.name}`", rule.sentence, rule.source] for rule in found])
+        + table(["rule", "what it says", "source"], [[_named(rule), rule.sentence, rule.source] for rule in found])
         for wires, found in groupby(all_rules(), key=lambda rule: rule.wires)
     ]
     return "\n".join(parts)
+
+
+def _named(rule: Rule) -> str:
+    return f"`{rule.name}` (in doubt)" if rule.doubt else f"`{rule.name}`"
+
+
+def doubts() -> str:
+    return table(["rule", "what speaks against it"], [[f"`{rule.name}`", rule.doubt] for rule in all_rules() if rule.doubt])
 
 
 def not_played() -> str:
@@ -70,7 +79,7 @@ def not_played() -> str:
     return "".join(f"* {name}: {', '.join(f'`{word}`' for word in words)}.\n" for name, words in books)
 
 
-TABLES = {"cues": cues, "faults": kinds, "rules": rules, "not played": not_played}
+TABLES = {"cues": cues, "faults": kinds, "doubts": doubts, "rules": rules, "not played": not_played}
 
 
 def between(name: str) -> str:
@@ -86,7 +95,7 @@ def test_each_table_is_that_of_the_code(name: str) -> None:
 def test_no_cell_breaks_its_table() -> None:
     rows = [line for line in TEXT.splitlines() if line.startswith("|")]
     widths = {len(re.findall(r"(?<!\\)\|", line)) for line in rows}
-    assert widths == {3, 4, 7}
+    assert widths == {3, 4, 7}, "tables of two, three and six columns"
     assert [line for line in rows if not line.endswith("|")] == []
 
 

@@ -6,16 +6,21 @@ how to break it; a test asks that no rule is left out.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType, ModuleType
 from typing import Any
 
 import pytest
 
 from lessonlib.sim import SimReply, SimRequest, Simulator, all_rules
 from lessonlib.sim.core import MAX_DEPTH
+from lessonlib.sim.rules import anthropic, chat, generate_content, google, interactions, openai, responses
 from lessonlib.wire import WIRES
 from tests.sim.requests import MODELS, body_of, second_request, send
 
@@ -153,6 +158,27 @@ PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/pn
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
 OPEN_SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 BAD_SCHEMA = {"type": "object", "properties": {"a": {"type": "strin"}}}
+CLOSED = {"type": "object", "additionalProperties": False}
+NOT_STRICT = [
+    {"type": "object", "anyOf": [SCHEMA]},
+    {**CLOSED, "properties": {"a": {"allOf": [{"type": "string"}]}}, "required": ["a"]},
+    {**CLOSED, "properties": {"a": {"$ref": "#/$defs/a", "type": "string"}}, "required": ["a"], "$defs": {"a": {}}},
+    {**CLOSED, "properties": {"a": {"type": "array", "items": OPEN_SCHEMA}}, "required": ["a"]},
+    {**CLOSED, "properties": {"a": {"anyOf": [OPEN_SCHEMA]}}, "required": ["a"]},
+    {**CLOSED, "properties": {"a": {"$ref": "#/$defs/a"}}, "required": ["a"], "$defs": {"a": OPEN_SCHEMA}},
+    {**CLOSED, "properties": {"a": {"type": "string"}}, "required": []},
+]
+"""Schemas that strict mode of OpenAI refuses, each for one reason."""
+NO_GRAMMAR = [
+    {**CLOSED, "properties": {"a": {"type": "integer", "minimum": 1}}},
+    {**CLOSED, "properties": {"a": {"$ref": "#/$defs/a", "description": "x"}}, "$defs": {"a": {}}},
+    {**CLOSED, "properties": {"a": {"type": "array", "items": OPEN_SCHEMA}}},
+    {**CLOSED, "properties": {"a": {"anyOf": [OPEN_SCHEMA]}}},
+    {**CLOSED, "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": OPEN_SCHEMA}},
+    {**CLOSED, "properties": {"a": {"properties": {}}}},
+    BAD_SCHEMA,
+]
+"""Schemas that Anthropic cannot compile, each for one reason."""
 OLD = "claude-sonnet-4-5"
 FOREIGN = "bm90IG9uZSBvZiBvdXJz"
 DEEPSEEK, KIMI = "deepseek-v4-pro", "kimi-k2.6"
@@ -179,12 +205,23 @@ CASES: list[Case] = [
     Case(RESPONSES, "effort_fits_the_model", put("reasoning.effort", "none")),
     Case(CHAT, "effort_fits_the_model", put("reasoning_effort", "none")),
     Case(CHAT, "effort_fits_the_model", put("reasoning_effort", "low"), model="gpt-4o"),
-    Case(RESPONSES, "output_cap_in_range", put("max_output_tokens", 15)),
-    Case(RESPONSES, "output_cap_in_range", put("max_output_tokens", 99_999_999)),
-    Case(CHAT, "output_cap_in_range", put("max_completion_tokens", 0)),
+    Case(RESPONSES, "output_cap_not_too_small", put("max_output_tokens", 15)),
+    Case(RESPONSES, "output_cap_within_the_model", put("max_output_tokens", 99_999_999)),
+    Case(CHAT, "output_cap_within_the_model", put("max_completion_tokens", 300_000)),
+    Case(CHAT, "output_cap_not_too_small", put("max_completion_tokens", 0)),
     *[Case(wire, "labels_short", put("safety_identifier", "x" * 129)) for wire in OPENAI],
     Case(RESPONSES, "labels_short", put("metadata", {str(number): "x" for number in range(17)})),
     Case(RESPONSES, "labels_short", put("metadata", {"k": "x" * 513})),
+    *[Case(wire, "model_exists", put("model", " ")) for wire in OPENAI],
+    Case(CHAT, "model_exists", put("model", "gpt-6-astraa")),
+    Case(CHAT, "no_sampling_for_reasoning_models", put("top_p", 0.5)),
+    Case(RESPONSES, "no_sampling_for_reasoning_models", put("temperature", 1)),
+    *[Case(wire, "objects_say_their_type", put("tool_choice", {"name": "get_weather"})) for wire in OPENAI],
+    Case(RESPONSES, "objects_say_their_type", put("text.format", {"name": "n", "schema": SCHEMA})),
+    Case(CHAT, "objects_say_their_type", put("response_format", {"json_schema": {"name": "n", "schema": SCHEMA}})),
+    *[Case(wire, "tool_types_exist", tool(lambda one: one.pop("type"))) for wire in OPENAI],
+    *[Case(wire, "tool_types_exist", tool(lambda one: one.update(type="functoin"))) for wire in OPENAI],
+    *[Case(wire, "labels_short", put("metadata", {"k" * 65: "x"})) for wire in OPENAI],
     Case(RESPONSES, "tools_well_formed", put("tools", [{"type": "function", "function": {"name": "get_weather"}}])),
     Case(CHAT, "tools_well_formed", put("tools", [{"type": "function", "name": "get_weather"}])),
     Case(RESPONSES, "tool_names_legal", tool(lambda one: one.update(name="get weather"))),
@@ -194,16 +231,23 @@ CASES: list[Case] = [
     Case(RESPONSES, "strict_schema_complete", tool(lambda one: one["parameters"].pop("additionalProperties"))),
     Case(RESPONSES, "strict_schema_complete", tool(lambda one: one["parameters"].update(default={}))),
     Case(CHAT, "strict_schema_complete", tool(lambda one: one["function"]["parameters"].pop("required"))),
+    *[Case(RESPONSES, "strict_schema_complete", tool(lambda one, schema=schema: one.update(parameters=schema)))
+      for schema in NOT_STRICT],
     Case(RESPONSES, "chosen_tool_exists", put("tool_choice", {"type": "function", "name": "get_time"})),
     Case(RESPONSES, "chosen_tool_exists", put("tool_choice", {"type": "allowed_tools", "mode": "auto", "tools": [
         {"type": "function", "name": "get_time"}]})),
-    Case(RESPONSES, "chosen_tool_exists", both(drop("tools"), put("tool_choice", "auto"))),
+    Case(RESPONSES, "chosen_tool_exists", both(drop("tools"), put("tool_choice", "required"))),
+    Case(CHAT, "chosen_tool_exists", both(drop("tools"), put("tool_choice", "auto"))),
+    Case(CHAT, "chosen_tool_exists", put("tool_choice", {"type": "allowed_tools", "allowed_tools": {
+        "mode": "auto", "tools": [{"type": "function", "function": {"name": "get_time"}}]}})),
     Case(CHAT, "chosen_tool_exists", put("tool_choice", {"type": "function", "function": {"name": "get_time"}})),
     *[Case(wire, "context_window_not_exceeded", put("metadata", {}), window=20) for wire in OPENAI],
     # -------------------------------------------------------- Responses
     Case(RESPONSES, "parameters_known", put("max_tokens", 100)),
     Case(RESPONSES, "parameters_known", put("stop", ["x"])),
     Case(RESPONSES, "parameters_known", item("function_call", "parsed_arguments", {})),
+    Case(RESPONSES, "parameters_known", put("reasoning", {"effort": "low", "budget": 9})),
+    Case(RESPONSES, "parameters_known", put("text", {"formats": {}})),
     Case(RESPONSES, "input_present", drop("input")),
     Case(RESPONSES, "input_present", put("input", [])),
     Case(RESPONSES, "encrypted_content_only_from_reasoning_models", put("include", ["reasoning.encrypted_content"]),
@@ -211,17 +255,27 @@ CASES: list[Case] = [
     Case(RESPONSES, "output_format_well_formed", put("text.format", {"type": "json_schema", "schema": SCHEMA})),
     Case(RESPONSES, "output_format_well_formed",
          put("text.format", {"type": "json_schema", "name": "n", "schema": OPEN_SCHEMA, "strict": True})),
+    Case(RESPONSES, "output_format_well_formed", put("text.format", {"type": "json_schema", "name": "n"})),
+    Case(RESPONSES, "output_format_well_formed", put("text.format", {"type": "json_schema", "name": "n",
+                                                                     "schema": BAD_SCHEMA})),
     Case(RESPONSES, "one_kind_of_state", both(put("conversation", "conv_1"), put("previous_response_id", "resp_1"))),
     Case(RESPONSES, "previous_response_stored", put("previous_response_id", "resp_gone")),
     Case(RESPONSES, "background_is_stored", put("background", True)),
     Case(RESPONSES, "items_well_formed", item("function_call", "name")),
     Case(RESPONSES, "items_well_formed", item("function_call_output", "output", None)),
     Case(RESPONSES, "items_well_formed", add({"content": "Hi"})),
-    Case(RESPONSES, "items_without_invented_fields", item("reasoning", "status", "completed")),
+    Case(RESPONSES, "reasoning_without_status", item("reasoning", "status", "completed")),
+    Case(RESPONSES, "items_without_invented_fields", item("reasoning", "content", None)),
+    Case(RESPONSES, "items_without_invented_fields", add({"role": "assistant", "content": [
+        {"type": "output_text", "text": "Hi", "annotations": None}]}, 1)),
     Case(RESPONSES, "items_without_invented_fields", item("function_call", "namespace", None)),
     Case(RESPONSES, "content_fits_the_role", add({"role": "user", "content": [{"type": "text", "text": "Hi"}]})),
     Case(RESPONSES, "content_fits_the_role",
          add({"role": "assistant", "content": [{"type": "input_text", "text": "Hi"}]}, 1)),
+    Case(RESPONSES, "content_fits_the_role", item("function_call_output", "output", [{"type": "text", "text": "sunny"}])),
+    Case(RESPONSES, "content_has_its_text", add({"role": "user", "content": [{"type": "input_text"}]})),
+    Case(RESPONSES, "content_has_its_text", item("function_call_output", "output", [{"type": "input_text"}])),
+    Case(RESPONSES, "content_has_its_text", add({"role": "assistant", "content": [{"type": "refusal"}]}, 1)),
     Case(RESPONSES, "referenced_items_found", item("reasoning", "encrypted_content")),
     Case(RESPONSES, "referenced_items_found", both(put("store", True), add({"type": "item_reference", "id": "rs_9"}))),
     Case(RESPONSES, "encrypted_content_genuine", item("reasoning", "id", "rs_other")),
@@ -230,6 +284,7 @@ CASES: list[Case] = [
     Case(RESPONSES, "item_with_its_reasoning", without("reasoning")),
     Case(RESPONSES, "every_output_has_its_call", answered_by_item_id),
     Case(RESPONSES, "every_output_has_its_call", output_first),
+    Case(RESPONSES, "one_output_for_each_call", lambda body, _: body["input"].append(body["input"][-1])),
     Case(RESPONSES, "every_call_has_its_output", without("function_call_output")),
     Case(RESPONSES, "responses_extras_are_not_simulated", put("prompt", {"id": "pmpt_1"})),
     # -------------------------------------------------------- Chat Completions
@@ -239,27 +294,31 @@ CASES: list[Case] = [
     Case(CHAT, "chat_cap_has_its_name", put("max_tokens", 100)),
     Case(CHAT, "chat_stream_options_with_stream", put("stream_options", {"include_usage": True})),
     Case(CHAT, "chat_at_most_four_stops", put("stop", ["1", "2", "3", "4", "5"])),
-    Case(CHAT, "chat_choices_in_range", put("n", 0)),
+    *[Case(CHAT, "chat_choices_in_range", put("n", number)) for number in (0, 129)],
     Case(CHAT, "chat_parallel_needs_tools", both(drop("tools"), put("parallel_tool_calls", True))),
     Case(CHAT, "chat_format_nested",
          put("response_format", {"type": "json_schema", "name": "n", "schema": SCHEMA})),
+    Case(CHAT, "chat_format_nested", put("response_format", {"type": "json_schema", "json_schema": {"schema": SCHEMA}})),
     Case(CHAT, "chat_fields_fit_the_role", message(2, lambda one: one.update(role="user"))),
     Case(CHAT, "chat_content_present", message(1, lambda one: one.update(content=None))),
     Case(CHAT, "chat_content_fits_the_role", message(1, lambda one: one.update(
         content=[{"type": "input_text", "text": "Hi"}]))),
     Case(CHAT, "chat_content_fits_the_role", message(3, lambda one: one.update(
         content=[{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]))),
+    Case(CHAT, "chat_content_fits_the_role", message(1, lambda one: one.update(content=[{"text": "Hi"}]))),
+    Case(CHAT, "chat_content_fits_the_role", message(1, lambda one: one.update(content=[{"type": "text"}]))),
     Case(CHAT, "chat_calls_well_formed", message(2, lambda one: one["tool_calls"][0].pop("id"))),
     Case(CHAT, "chat_calls_well_formed", message(2, lambda one: one["tool_calls"][0]["function"].pop("arguments"))),
     Case(CHAT, "chat_calls_not_an_empty_list", add({"role": "assistant", "content": "Hi", "tool_calls": []})),
     Case(CHAT, "chat_every_call_answered", lambda body, _: body["messages"].pop()),
     Case(CHAT, "chat_every_call_answered", add({"role": "user", "content": "And?"}, 4)),
     Case(CHAT, "chat_tool_message_has_its_call", lambda body, _: body["messages"].pop(2)),
-    Case(CHAT, "chat_tool_message_has_its_call", lambda body, _: body["messages"].append(body["messages"][-1])),
+    Case(CHAT, "chat_calls_answered_once", lambda body, _: body["messages"].append(body["messages"][-1])),
     Case(CHAT, "chat_reasoning_comes_back", message(2, lambda one: one.pop("reasoning_content")), model=DEEPSEEK),
     Case(CHAT, "chat_kimi_chooses_itself", put("tool_choice", "required"), model=KIMI),
     Case(CHAT, "chat_extras_are_not_simulated", put("logprobs", True)),
     Case(CHAT, "chat_extras_are_not_simulated", put("functions", [{"name": "f"}])),
+    Case(CHAT, "chat_extras_are_not_simulated", put("modalities", ["text", "audio"])),
     # -------------------------------------------------------- Messages
     Case(MESSAGES, "api_key_present", header("x-api-key", None)),
     Case(MESSAGES, "version_present", header("anthropic-version", None)),
@@ -272,6 +331,13 @@ CASES: list[Case] = [
     Case(MESSAGES, "fields_have_their_types", item("tool_use", "caller", None)),
     Case(MESSAGES, "words_allowed", add({"role": "tool", "content": "sunny"})),
     Case(MESSAGES, "words_allowed", put("tool_choice", {"type": "required"})),
+    *[Case(MESSAGES, "kinds_named", put(key, {})) for key in ("thinking", "tool_choice", "cache_control")],
+    Case(MESSAGES, "kinds_named", put("output_config", {"format": {"schema": SCHEMA}})),
+    Case(MESSAGES, "kinds_named", blocks(0, lambda found: found.append({"type": "image", "source": {"data": PNG}}))),
+    Case(MESSAGES, "no_extra_inputs", put("output_config", {"efort": "low"})),
+    Case(MESSAGES, "no_extra_inputs", put("metadata", {"note": "x"})),
+    Case(MESSAGES, "no_extra_inputs", put("thinking", {"type": "adaptive", "budget_tokens": 2000})),
+    Case(MESSAGES, "no_extra_inputs", put("tool_choice", {"type": "auto", "parallel": False})),
     Case(MESSAGES, "no_extra_inputs", put("parallel_tool_calls", True)),
     Case(MESSAGES, "no_extra_inputs", message(1, lambda one: one.update(tool_calls=[]))),
     Case(MESSAGES, "model_named", put("model", "gpt-6-astra")),
@@ -281,11 +347,14 @@ CASES: list[Case] = [
     Case(MESSAGES, "max_tokens_present", put("max_tokens", 99_999_999)),
     Case(MESSAGES, "messages_present", put("messages", [])),
     Case(MESSAGES, "messages_present", message(0, lambda one: one.pop("content"))),
-    Case(MESSAGES, "user_first", lambda body, _: body["messages"].pop(0)),
+    Case(MESSAGES, "user_first", add({"role": "assistant", "content": "Hi"}, 0), model=OLD),
     Case(MESSAGES, "system_role_placed", add({"role": "system", "content": "Be brief."}, 1), model=OLD),
     Case(MESSAGES, "system_role_placed", both(lambda body, _: body["messages"].pop(), lambda body, _: body["messages"][1].
          update(content="Hm."), add({"role": "system", "content": "Be brief."}))),
+    Case(MESSAGES, "system_role_placed", add({"role": "system", "content": [PICTURE]}, 1)),
     Case(MESSAGES, "no_sampling_parameters", put("temperature", 1.0)),
+    *[Case(MESSAGES, "sampling_goes_together", both(header("anthropic-version", "2023-06-01"), put(name, 0.5),
+           put("thinking", {"type": "enabled", "budget_tokens": 1024})), model=OLD) for name in ("temperature", "top_p")],
     Case(MESSAGES, "sampling_goes_together", both(header("anthropic-version", "2023-06-01"), put("temperature", 1),
                                                   put("top_p", 1)), model=OLD),
     Case(MESSAGES, "stop_sequences_not_blank", put("stop_sequences", ["\n"])),
@@ -302,15 +371,25 @@ CASES: list[Case] = [
     Case(MESSAGES, "at_most_four_cache_marks", marked(5)),
     Case(MESSAGES, "client_tools_well_formed", put("tools", [{"name": "get_weather", "parameters": {"type": "object"}}])),
     Case(MESSAGES, "client_tools_well_formed", put("tools", [{"type": "custom", "function": {"name": "get_weather"}}])),
-    Case(MESSAGES, "client_tools_well_formed", lambda body, _: body["tools"].append(body["tools"][0])),
+    Case(MESSAGES, "client_tools_well_formed", tool(lambda one: one.update(parallel=True))),
+    Case(MESSAGES, "tool_types_known", tool(lambda one: one.update(type="function"))),
+    Case(MESSAGES, "tool_types_known", tool(lambda one: one.update(type="web_search"))),
+    Case(MESSAGES, "tool_names_legal_and_unique", lambda body, _: body["tools"].append(body["tools"][0])),
+    Case(MESSAGES, "tool_names_legal_and_unique", tool(lambda one: one.update(name="get weather"))),
     Case(MESSAGES, "input_schemas_valid", tool(lambda one: one.update(input_schema=BAD_SCHEMA))),
+    Case(MESSAGES, "input_schemas_valid", tool(lambda one: one.update(input_schema={"type": "string"}))),
+    Case(MESSAGES, "input_schemas_valid", tool(lambda one: one["input_schema"].update(type=[]))),
     Case(MESSAGES, "grammar_schemas_closed", put("output_config", {"format": {"type": "json_schema",
                                                                               "schema": OPEN_SCHEMA}})),
     Case(MESSAGES, "grammar_schemas_closed", tool(lambda one: one["input_schema"].pop("additionalProperties"))),
+    Case(MESSAGES, "grammar_schemas_closed", put("output_config", {"format": {"type": "json_schema"}})),
+    *[Case(MESSAGES, "grammar_schemas_closed", put("output_config", {"format": {"type": "json_schema", "schema": schema}}))
+      for schema in NO_GRAMMAR],
     Case(MESSAGES, "forced_choice_allowed", put("tool_choice", {"type": "any"})),
     Case(MESSAGES, "choice_names_a_tool", put("tool_choice", {"type": "tool", "name": "get_time"}), model=OLD),
     Case(MESSAGES, "choice_names_a_tool", both(drop("tools"), put("tool_choice", {"type": "auto"})), model=OLD),
     Case(MESSAGES, "block_types_known", blocks(0, lambda found: found.append({"type": "input_text", "text": "Hi"}))),
+    Case(MESSAGES, "block_types_known", blocks(0, lambda found: found.append({"text": "Hi"}))),
     Case(MESSAGES, "no_empty_text", blocks(2, lambda found: found.append({"type": "text", "text": " "}))),
     Case(MESSAGES, "no_empty_text", put("system", [{"type": "text", "text": ""}])),
     Case(MESSAGES, "blocks_well_formed", item("thinking", "signature")),
@@ -328,7 +407,9 @@ CASES: list[Case] = [
     Case(MESSAGES, "content_not_empty", add({"role": "user", "content": []}, 0)),
     Case(MESSAGES, "call_ids_legal", blocks(2, lambda found: found[0].update(tool_use_id="functions.get_weather:0"))),
     Case(MESSAGES, "call_ids_legal", blocks(1, lambda found: found.append(dict(found[-1])))),
-    Case(MESSAGES, "call_names_legal", item("tool_use", "name", "")),
+    Case(MESSAGES, "server_call_ids_legal", blocks(1, lambda found: found.insert(1, {
+        "type": "server_tool_use", "id": "toolu_1", "name": "web_search", "input": {"query": "x"}}))),
+    *[Case(MESSAGES, "call_names_legal", item("tool_use", "name", name)) for name in ("", "n" * 201)],
     Case(MESSAGES, "every_call_answered", blocks(2, lambda found: found.pop())),
     Case(MESSAGES, "every_call_answered", results_in_two_messages),
     Case(MESSAGES, "every_result_has_its_call", blocks(2, lambda found: found.append({**found[0], "tool_use_id": "t"}))),
@@ -343,11 +424,14 @@ CASES: list[Case] = [
     Case(MESSAGES, "thinking_not_last", both(lambda body, _: body["messages"].pop(), blocks(1, lambda found: found.
          __delitem__(slice(1, None))), add({"role": "user", "content": "And?"}))),
     Case(MESSAGES, "thinking_kept_in_tool_turn", blocks(1, lambda found: found.pop(0))),
-    Case(MESSAGES, "thinking_kept_in_tool_turn", put("thinking", {"type": "enabled", "budget_tokens": 1024}), model=OLD),
+    Case(MESSAGES, "budget_turn_starts_with_thinking", put("thinking", {"type": "enabled", "budget_tokens": 1024}),
+         model=OLD),
     Case(MESSAGES, "thinking_not_moved", put("system", "Answer in rhyme.")),
     Case(MESSAGES, "thinking_not_moved", tool(lambda one: one.update(description="Weather, anywhere"))),
     Case(MESSAGES, "no_prefill_on_new_models", add({"role": "assistant", "content": "It"})),
     Case(MESSAGES, "prefill_well_formed", add({"role": "assistant", "content": "It "}), model=OLD),
+    Case(MESSAGES, "prefill_well_formed", both(add({"role": "assistant", "content": "It"}),
+         put("thinking", {"type": "enabled", "budget_tokens": 1024})), model=OLD),
     Case(MESSAGES, "prompt_fits_the_window", put("metadata", {}), window=20),
     Case(MESSAGES, "message_threads_are_not_simulated", put("thread", {"type": "create"})),
     Case(MESSAGES, "messages_extras_are_not_simulated", put("container", "c_1")),
@@ -359,6 +443,11 @@ CASES: list[Case] = [
     Case(GENERATE, "goog_fields_have_their_types", put("generationConfig", [])),
     Case(INTERACTIONS, "goog_words_known", put("generation_config.thinking_level", "heroic")),
     Case(INTERACTIONS, "goog_words_known", put("generation_config.tool_choice", "required")),
+    Case(INTERACTIONS, "goog_words_known", tool(lambda one: one.update(type="functoin"))),
+    Case(INTERACTIONS, "goog_words_known", put("response_format", {"type": "json"})),
+    Case(INTERACTIONS, "goog_words_known", add({"type": "tool_result", "call_id": "c", "result": "x"})),
+    Case(INTERACTIONS, "goog_words_known", add({"type": "user_input", "content": [{"type": "input_text", "text": "x"}]})),
+    Case(INTERACTIONS, "goog_fields_known", put("generation_config.tool_choice", {"function": "get_weather"})),
     Case(INTERACTIONS, "goog_fields_known", put("tool_choice", "auto")),
     Case(INTERACTIONS, "goog_fields_known", put("generation_config.top_k", 3)),
     Case(INTERACTIONS, "goog_fields_known", put("response_mime_type", "application/json")),
@@ -379,18 +468,27 @@ CASES: list[Case] = [
     Case(INTERACTIONS, "goog_background_needs_store", put("background", True)),
     Case(INTERACTIONS, "goog_continuation_token_genuine", put("continuation_token", FOREIGN)),
     Case(INTERACTIONS, "goog_thinking_level_known", put("generation_config.thinking_level", "xhigh")),
-    Case(INTERACTIONS, "goog_cap_positive", put("generation_config.max_output_tokens", 0)),
+    *[Case(INTERACTIONS, "goog_cap_positive", put("generation_config.max_output_tokens", cap)) for cap in (0, 2**31)],
     Case(INTERACTIONS, "goog_tools_flat", put("tools", [{"functionDeclarations": [{"name": "get_weather"}]}])),
     Case(INTERACTIONS, "goog_tools_flat", tool(lambda one: one.update(name="9 lives"))),
     Case(INTERACTIONS, "goog_tools_flat", tool(lambda one: one.update(parameters=BAD_SCHEMA))),
     Case(INTERACTIONS, "goog_allowed_tools_exist",
          put("generation_config.tool_choice", {"allowed_tools": {"mode": "any", "tools": ["get_time"]}})),
+    Case(INTERACTIONS, "goog_allowed_tools_exist", both(drop("tools"), put("generation_config.tool_choice", "any"))),
+    Case(INTERACTIONS, "goog_allowed_tools_exist", both(drop("tools"), put(
+        "generation_config.tool_choice", {"allowed_tools": {"mode": "any"}}))),
     Case(INTERACTIONS, "goog_format_well_formed", put("response_format", {"type": "text", "schema": SCHEMA})),
+    Case(INTERACTIONS, "goog_format_well_formed", put("response_format", {"mime_type": "application/json"})),
+    Case(INTERACTIONS, "goog_format_well_formed",
+         put("response_format", [{"type": "text", "mime_type": "application/json", "schema": BAD_SCHEMA}])),
     Case(INTERACTIONS, "goog_steps_well_formed", item("function_result", "call_id")),
     Case(INTERACTIONS, "goog_steps_well_formed", add({"role": "user", "content": [{"type": "text", "text": "Hi"}]}, 0)),
+    Case(INTERACTIONS, "goog_steps_well_formed", add({"content": "Hi"})),
+    Case(INTERACTIONS, "goog_content_well_formed", add({"type": "user_input", "content": [{"text": "Hi"}]})),
+    Case(INTERACTIONS, "goog_content_well_formed", add({"type": "user_input", "content": [{"type": "text"}]})),
     Case(INTERACTIONS, "goog_every_call_answered", without("function_result")),
     Case(INTERACTIONS, "goog_every_call_answered", item("function_result", "call_id", "fc_other")),
-    Case(INTERACTIONS, "goog_every_call_answered", lambda body, _: body["input"].append(body["input"][-1])),
+    Case(INTERACTIONS, "goog_one_result_for_each_call", lambda body, _: body["input"].append(body["input"][-1])),
     Case(INTERACTIONS, "goog_thought_before_call", without("thought")),
     Case(INTERACTIONS, "goog_thoughts_unchanged", item("thought", "signature", FOREIGN)),
     Case(INTERACTIONS, "goog_thoughts_unchanged", item("thought", "summary", [{"type": "text", "text": "mine"}])),
@@ -398,24 +496,35 @@ CASES: list[Case] = [
     # -------------------------------------------------------- generateContent
     Case(GENERATE, "contents_present", drop("contents")),
     Case(GENERATE, "contents_present", lambda body, _: body["contents"][1].update(role="assistant")),
+    Case(GENERATE, "contents_present", parts(0, lambda found: found.clear())),
+    Case(GENERATE, "one_way_to_think", put("generationConfig.thinkingConfig", {"thinkingLevel": "heroic"})),
+    Case(GENERATE, "goog_fields_have_their_types", put("systemInstruction", "Be brief.")),
     Case(GENERATE, "one_way_to_think",
          put("generationConfig.thinkingConfig", {"thinkingLevel": "low", "thinkingBudget": 9})),
     Case(GENERATE, "one_way_to_think", put("generationConfig.thinkingConfig", {"thinkingLevel": "low"}),
          model="gemini-2.5-flash"),
-    Case(GENERATE, "output_cap_positive", put("generationConfig.maxOutputTokens", 0)),
+    *[Case(GENERATE, "output_cap_positive", put("generationConfig.maxOutputTokens", cap)) for cap in (0, 2**31)],
     Case(GENERATE, "schema_needs_its_mime_type", put("generationConfig.responseJsonSchema", SCHEMA)),
     Case(GENERATE, "functions_well_formed", function(lambda one: one.update(name="9 lives"))),
+    Case(GENERATE, "schema_needs_its_mime_type", put("generationConfig", {"responseMimeType": "application/json",
+                                                                          "responseSchema": BAD_SCHEMA})),
+    Case(GENERATE, "functions_well_formed", function(lambda one: one.update(parametersJsonSchema=BAD_SCHEMA))),
     Case(GENERATE, "functions_well_formed", function(lambda one: one.update(parameters=SCHEMA))),
     Case(GENERATE, "functions_well_formed", lambda body, _: body["tools"].append(body["tools"][0])),
     Case(GENERATE, "calling_mode_fits", put("toolConfig.functionCallingConfig", {"mode": "REQUIRED"})),
     Case(GENERATE, "calling_mode_fits", put("toolConfig.functionCallingConfig",
                                             {"mode": "AUTO", "allowedFunctionNames": ["get_weather"]})),
+    Case(GENERATE, "calling_mode_fits", put("toolConfig.functionCallingConfig",
+                                            {"mode": "ANY", "allowedFunctionNames": ["get_time"]})),
+    Case(GENERATE, "calling_mode_fits", both(drop("tools"), put("toolConfig.functionCallingConfig", {"mode": "ANY"}))),
     Case(GENERATE, "arguments_not_streamed", put("toolConfig.functionCallingConfig.streamFunctionCallArguments", True)),
     Case(GENERATE, "parts_well_formed", parts(0, lambda found: found.append({}))),
     Case(GENERATE, "parts_well_formed", parts(0, lambda found: found.append({"text": ""}))),
     Case(GENERATE, "parts_well_formed", parts(0, lambda found: found[0].update(inlineData={"mimeType": "image/png",
                                                                                           "data": PNG}))),
     Case(GENERATE, "calls_and_responses_named", parts(2, lambda found: found[0]["functionResponse"].pop("name"))),
+    Case(GENERATE, "calls_and_responses_named", parts(2, lambda found: found[0]["functionResponse"].pop("response"))),
+    Case(GENERATE, "calls_and_responses_named", parts(1, lambda found: found[-1]["functionCall"].pop("name"))),
     Case(GENERATE, "calls_follow_the_user", lambda body, _: body["contents"].pop(0)),
     Case(GENERATE, "responses_match_calls", parts(2, lambda found: found.pop())),
     Case(GENERATE, "responses_match_calls", lambda body, _: body["contents"].pop()),
@@ -448,6 +557,67 @@ def test_a_broken_rule_is_refused_by_that_rule(case: Case) -> None:
     assert body_of(reply)["error"]["message"]
 
 
+# ---------------------------------------------------------------- what stands close to a rule, and keeps it
+
+THINKING_LEFT_OUT = blocks(1, lambda found: found.pop(0))
+WITHOUT_SAMPLING = header("anthropic-version", "2023-06-01")
+KEPT: dict[str, Case] = {
+    "a mild effort": Case(RESPONSES, "", put("reasoning.effort", "low")),
+    "auto needs no tools on Responses": Case(RESPONSES, "", both(drop("tools"), put("input", "Hi"),
+                                                                 put("tool_choice", "auto"))),
+    "a tool that OpenAI runs": Case(RESPONSES, "", put("tool_choice", {"type": "web_search_preview"})),
+    "the smallest cap": Case(RESPONSES, "", put("max_output_tokens", 16)),
+    "an open schema that is not strict": Case(
+        RESPONSES, "", tool(lambda one: one.update(parameters=OPEN_SCHEMA, strict=False))),
+    "items without their ids": Case(RESPONSES, "", both(without("reasoning"), lambda body, _: [
+        one.pop("id", None) for one in body["input"]])),
+    "the default temperature on Chat": Case(CHAT, "", both(put("temperature", 1), put("top_p", 1.0))),
+    "sampling where it is taken": Case(CHAT, "", put("temperature", 0.2), model="gpt-4o"),
+    "four stops": Case(CHAT, "", put("stop", ["1", "2", "3", "4"]), model="gpt-4o"),
+    "another maker's model": Case(CHAT, "", put("model", "mistral-medium-3-5")),
+    "a model of open weights": Case(CHAT, "", put("model", "gpt-oss-120b")),
+    "a variant of a model": Case(CHAT, "", put("model", "gpt-6-astra-2026-08-01")),
+    "another maker's parameter": Case(CHAT, "", both(put("model", "qwen3-8b"), put("enable_thinking", False))),
+    "another maker's tool": Case(CHAT, "", both(put("model", "mistral-medium-3-5"), put(
+        "tools", [{"type": "web_search"}]), put("messages", [{"role": "user", "content": "Hi"}]))),
+    "empty reasoning that comes back": Case(
+        CHAT, "", message(2, lambda one: one.update(reasoning_content="")), model=DEEPSEEK),
+    "temperature on the older version and model": Case(MESSAGES, "", both(WITHOUT_SAMPLING, put("temperature", 0.5)),
+                                                       model=OLD),
+    "a picture in a result": Case(MESSAGES, "", blocks(2, lambda found: found[0].update(content=[PICTURE]))),
+    "text behind the results": Case(MESSAGES, "", blocks(2, lambda found: found.append({"type": "text", "text": "So?"}))),
+    "an error with words": Case(MESSAGES, "", blocks(2, lambda found: found[0].update(is_error=True, content="no"))),
+    "a prefill": Case(MESSAGES, "", add({"role": "assistant", "content": "It"}), model=OLD),
+    "four cache marks": Case(MESSAGES, "", marked(4), model=OLD),
+    "tools that Anthropic runs or defines": Case(MESSAGES, "", lambda body, _: body["tools"].extend([
+        {"type": "web_search_20260318", "name": "web_search"}, {"type": "bash_20250124", "name": "bash"}]), model=OLD),
+    "a tool with all its fields": Case(MESSAGES, "", tool(lambda one: one.update(
+        type="custom", input_examples=[{"city": "Lima"}], eager_input_streaming=True)), model=OLD),
+    "a schema that the grammar takes": Case(MESSAGES, "", put("output_config", {"effort": "low", "format": {
+        "type": "json_schema", "schema": SCHEMA}})),
+    "a forced choice on an older model": Case(MESSAGES, "", put("tool_choice", {"type": "any"}), model=OLD),
+    "a budget without a tool turn": Case(MESSAGES, "", both(put("thinking", {"type": "enabled", "budget_tokens": 1024}),
+        put("messages", [{"role": "user", "content": "Hi"}])), model=OLD),
+    "a signature that is skipped": Case(GENERATE, "", parts(1, lambda found: [
+        part.update(thoughtSignature="skip_thought_signature_validator") for part in found if "thoughtSignature" in part])),
+    "snake case": Case(GENERATE, "", both(drop("systemInstruction"), put(
+        "system_instruction", {"parts": [{"text": "Be brief."}]}))),
+    "a level that the model knows": Case(GENERATE, "", put("generationConfig.thinkingConfig", {"thinkingLevel": "LOW"})),
+    "steps of a tool that Google runs": Case(INTERACTIONS, "", add({"type": "google_search_call", "id": "g", "arguments": {
+        "queries": ["x"]}, "signature": "s"})),
+    "a picture": Case(INTERACTIONS, "", add({"type": "user_input", "content": [
+        {"type": "image", "mime_type": "image/png", "data": PNG}]})),
+}  # fmt: skip
+"""Requests that are right, each one step away from a breach."""
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_stands_close_to_a_rule_passes(name: str) -> None:
+    sim, path, headers, body = good(KEPT[name])
+    KEPT[name].breach(body, headers)
+    assert send(sim, path, headers, body).status == 200, sim.requests[-1][2]
+
+
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize(
     "body",
@@ -472,6 +642,16 @@ def test_half_a_character_is_refused_by_messages_and_replaced_elsewhere() -> Non
         data = b'{"model": "%s", "max_completion_tokens": 99, "messages": [%s]}' % (body["model"].encode(), half)
         data = data.replace(b"max_completion", b"max") if wire == MESSAGES else data
         assert send(sim, path, headers, data).status == status
+
+
+def test_too_many_messages_are_refused() -> None:
+    path, headers, body = second_request(MESSAGES)
+    sim = Simulator()
+    many = [{"role": "user", "content": "x"}] * 100_001
+    assert send(sim, path, headers, {**body, "messages": many}).status == 400
+    refusal = sim.requests[-1][2]
+    assert refusal is not None
+    assert refusal.rule == "messages_present"
 
 
 def test_generate_content_takes_its_model_from_the_path() -> None:
@@ -593,6 +773,83 @@ def test_every_rule_has_a_sentence_and_a_source_that_exists() -> None:
         if not match or not all(found) or not rule.sentence.endswith("."):
             missing.append((rule.name, rule.source))
     assert missing == []
+
+
+DOUBTED = [case for case in CASES for rule in all_rules() if rule.name == case.rule and rule.doubt]
+
+
+@pytest.mark.parametrize("case", DOUBTED, ids=str)
+def test_a_rule_in_doubt_can_be_left_out(case: Case) -> None:
+    sim, path, headers, body = good(case, without=[case.rule])
+    case.breach(body, headers)
+    assert send(sim, path, headers, body).status == 200, sim.requests[-1][2]
+
+
+def test_every_rule_in_doubt_has_such_a_test_and_no_other_rule_can_be_left_out() -> None:
+    assert {case.rule for case in DOUBTED} == {rule.name for rule in all_rules() if rule.doubt}
+    with pytest.raises(ValueError, match="version_present: no rule in doubt; those that can be left out are"):
+        Simulator(without=["version_present"])
+
+
+REFUSING = {"refused", "missing", "unsupported", "wrong_type", "without_thinking", "format_problem", "cap_problem"}
+
+
+def refusals(module: ModuleType) -> set[tuple[str, int]]:
+    """(function, line) of every `return` in a module of rules that is a refusal, or a text that says what is wrong."""
+    found: set[tuple[str, int]] = set()
+    for function in ast.parse(inspect.getsource(module)).body:
+        for node in ast.walk(function):
+            value = node.value if isinstance(node, ast.Return) else None
+            named = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in REFUSING
+            said = isinstance(value, ast.JoinedStr) and getattr(function, "name", "").endswith("_problem")
+            if isinstance(function, ast.FunctionDef) and isinstance(node, ast.Return) and (named or said):
+                found.add((function.name, node.lineno))
+    return found
+
+
+RULE_MODULES = [openai, responses, chat, anthropic, google, interactions, generate_content]
+OTHER_WAYS = {"refused", "unsupported", "wrong_type", "missing", "without_thinking"}
+"""Functions that only write a refusal down."""
+
+
+def test_every_refusal_of_every_rule_is_one_that_a_breach_gets() -> None:
+    """Not only each rule: each way in which it says no. Lines are watched while all breaches run."""
+    wanted = {module.__file__: refusals(module) for module in RULE_MODULES}
+    reached: dict[str, set[int]] = {str(file): set() for file in wanted}
+
+    def watch(frame: FrameType, event: str, argument: object) -> Any:
+        lines = reached.get(frame.f_code.co_filename)
+        if lines is None:
+            return None
+        if event == "line":
+            lines.add(frame.f_lineno)
+        return watch
+
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        for case in CASES:
+            test_a_broken_rule_is_refused_by_that_rule(case)
+        for wire in ("openai-responses", "openai-chat", "anthropic-messages", "gemini-interactions"):
+            test_a_body_that_is_no_json_object_is_refused(wire, b"[]")
+        test_half_a_character_is_refused_by_messages_and_replaced_elsewhere()
+        test_too_many_messages_are_refused()
+        test_generate_content_takes_its_model_from_the_path()
+        for wire, status in (("openai-chat", 401), ("anthropic-messages", 401), ("gemini-interactions", 400)):
+            test_a_wrong_key_is_the_vendors_own_error(wire, status)
+        test_only_a_background_response_can_be_cancelled()
+        test_an_interaction_that_still_runs_cannot_be_continued()
+        for wire, path, rule in STORED:
+            test_what_was_not_stored_is_not_found(wire, path, rule, "GET", "")
+    finally:
+        sys.settrace(before)
+    never = {
+        name
+        for file, found in wanted.items()
+        for name, line in found
+        if line not in reached[str(file)] and name not in OTHER_WAYS
+    }
+    assert never == set()
 
 
 def test_names_of_rules_are_unique() -> None:

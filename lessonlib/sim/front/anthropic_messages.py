@@ -21,9 +21,9 @@ from pydantic_core import from_json
 from lessonlib import capabilities
 from lessonlib.sim.ask import Ask, conversation, note
 from lessonlib.sim.core import Answer
-from lessonlib.sim.front.base import Front, frame, model_names
+from lessonlib.sim.front.base import Front, frame
 from lessonlib.sim.pieces import coarse_pieces, text_pieces
-from lessonlib.sim.refusal import Context, Refusal
+from lessonlib.sim.refusal import Context, Refusal, model_names
 from lessonlib.sim.rules import anthropic as rules
 from lessonlib.sim.script import Call, Refuse, Say, Segment, ServerCall, Think, Turn
 from lessonlib.sim.signing import Verdict, sign

@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from lessonlib import capabilities
 from lessonlib.sim.ask import Ask
 from lessonlib.sim.core import Answer, Simulator
 from lessonlib.sim.faults import Fault
@@ -155,11 +154,6 @@ class Front(ABC):
         """The refusal that a fault asks for, in the vendor's words."""
         kind = fault.type or self.status_types.get(fault.status) or self.status_types[500 if fault.status >= 500 else 400]
         return Refusal(fault.status, kind, "The simulator was told to fail here.", fault.code, wait=fault.retry_after)
-
-
-def model_names(provider: str) -> list[str]:
-    """The model families of a maker, newest names as the data has them."""
-    return sorted(name for name in capabilities.names() if capabilities.of(name).provider == provider)
 
 
 def query(path: str, name: str) -> str:

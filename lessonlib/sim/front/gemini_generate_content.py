@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 from lessonlib import capabilities
 from lessonlib.sim.ask import Ask, conversation
 from lessonlib.sim.core import Answer
-from lessonlib.sim.front.base import Front, frame, model_names, query
+from lessonlib.sim.front.base import Front, frame, query
 from lessonlib.sim.pieces import text_pieces
-from lessonlib.sim.refusal import Context, Refusal
+from lessonlib.sim.refusal import Context, Refusal, model_names
 from lessonlib.sim.rules import generate_content as rules
 from lessonlib.sim.rules import google
 from lessonlib.sim.script import Call, Refuse, Say, Segment, ServerCall, Think
@@ -124,8 +124,6 @@ class GeminiGenerateContentFront(Front):
 
 
 def _instruction(value: Any) -> str:
-    if isinstance(value, str):
-        return value
     return "".join(as_text(part.get("text")) for part in rules.parts(as_dict(value)))
 
 

@@ -19,9 +19,9 @@ from lessonlib.sim import model
 from lessonlib.sim.ask import Ask, conversation
 from lessonlib.sim.core import EPOCH, Answer, Simulator, Stored
 from lessonlib.sim.faults import Fault
-from lessonlib.sim.front.base import Front, Performed, frame, model_names, query
+from lessonlib.sim.front.base import Front, Performed, frame, query
 from lessonlib.sim.pieces import text_pieces
-from lessonlib.sim.refusal import Context, Refusal
+from lessonlib.sim.refusal import Context, Refusal, model_names
 from lessonlib.sim.rules import openai
 from lessonlib.sim.rules import responses as rules
 from lessonlib.sim.script import Call, Refuse, Say, Segment, ServerCall, Think, Turn

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from lessonlib.sim.refusal import ALWAYS, ANSWERS, NAMED, WINDOW, Context, Refusal, RuleBook
+from lessonlib.sim.refusal import ALWAYS, ANSWERS, NAMED, WINDOW, Context, Refusal, RuleBook, models_hint
 from lessonlib.sim.shapes import By, Closed, dots, kind_of, schema_problem, shown, words
 from lessonlib.sim.signing import Verdict, check, digest
 from lessonlib.types import JSON
@@ -35,14 +35,16 @@ def refused(message: str, kind: str = "invalid_request_error", status: int = 400
 
 # ---------------------------------------------------------------- shapes
 
-_MARK = (By("type", {}, other={"type": words("ephemeral"), "ttl": words("5m", "1h")}), None)
+_MARK = (By("type", {"ephemeral": Closed({"type": str, "ttl": words("5m", "1h")})}, other={"type": words("ephemeral")},
+            required=True), None)  # fmt: skip
 _TEXT: JSON = {"type": str, "text": str, "cache_control": _MARK, "citations": ([dict], None)}
 TEXT = Closed(_TEXT)
 IMAGE = Closed({"type": str, "source": By("type", {
-    "base64": {"media_type": words("image/jpeg", "image/png", "image/gif", "image/webp"), "data": str},
-    "url": {"url": str},
-    "file": {"file_id": str},
-}, other={"type": words("base64", "url", "file")}), "cache_control": _MARK, "transformations": (dict, None)})  # fmt: skip
+    "base64": Closed({"type": str, "media_type": words("image/jpeg", "image/png", "image/gif", "image/webp"), "data": str}),
+    "url": Closed({"type": str, "url": str}),
+    "file": Closed({"type": str, "file_id": str}),
+}, other={"type": words("base64", "url", "file")}, required=True), "cache_control": _MARK,
+    "transformations": (dict, None)})  # fmt: skip
 DOCUMENT = Closed({"type": str, "source": dict, "cache_control": _MARK, "citations": (dict, None), "context": (str, None),
                    "title": (str, None)})  # fmt: skip
 SEARCH = Closed({"type": str, "source": str, "title": str, "content": [TEXT], "cache_control": _MARK, "citations": dict})
@@ -68,14 +70,22 @@ BLOCK = By("type", BLOCKS)
 MESSAGE = Closed({"role": words("user", "assistant", "system"), "content": (str, [BLOCK]), "clear_at": (str, None),
                   "output_config": (dict, None)})  # fmt: skip
 TOOL: JSON = {"name": str, "type": (str, None), "description": str, "input_schema": dict, "strict": bool,
-              "eager_input_streaming": (bool, None), "cache_control": _MARK, "defer_loading": bool}  # fmt: skip
+              "eager_input_streaming": (bool, None), "cache_control": _MARK, "defer_loading": bool,
+              "input_examples": [dict], "allowed_callers": [str]}  # fmt: skip
 _DISPLAY = (words("summarized", "omitted", "updates"), None)
 THINKING_CONFIG = By("type", {
-    "enabled": {"budget_tokens": int, "display": _DISPLAY},
-    "adaptive": {"display": _DISPLAY, "block_binding": (
-        {"prefix_mismatch_behavior": (words("error", "drop_block"), None)}, None)},
-}, other={"type": words("enabled", "adaptive", "disabled", "between_tools")})  # fmt: skip
-FORMAT = By("type", {"json_schema": {"schema": dict}}, other={"type": words("json_schema")})
+    "enabled": Closed({"type": str, "budget_tokens": int, "display": _DISPLAY}),
+    "adaptive": Closed({"type": str, "display": _DISPLAY, "block_binding": (
+        Closed({"prefix_mismatch_behavior": (words("error", "drop_block"), None)}), None)}),
+    "disabled": Closed({"type": str}),
+    "between_tools": Closed({"type": str}),
+}, other={"type": words("enabled", "adaptive", "disabled", "between_tools")}, required=True)  # fmt: skip
+FORMAT = By("type", {"json_schema": Closed({"type": str, "schema": dict})}, other={"type": words("json_schema")},
+            required=True)  # fmt: skip
+_CHOICE: JSON = {"type": str, "disable_parallel_tool_use": bool}
+CHOICE = By("type", {
+    "auto": Closed(_CHOICE), "any": Closed(_CHOICE), "none": Closed(_CHOICE), "tool": Closed({**_CHOICE, "name": str}),
+}, other={"type": words("auto", "any", "tool", "none")}, required=True)  # fmt: skip
 
 FIELDS: JSON = {
     "cache_control": _MARK,
@@ -84,17 +94,17 @@ FIELDS: JSON = {
     "inference_geo": (str, None),
     "max_tokens": int,
     "messages": [MESSAGE],
-    "metadata": {"user_id": (str, None)},
+    "metadata": Closed({"user_id": (str, None)}),
     "model": str,
-    "output_config": {"effort": (words("low", "medium", "high", "xhigh", "max"), None), "format": (FORMAT, None),
-                      "task_budget": (dict, None)},
+    "output_config": Closed({"effort": (words("low", "medium", "high", "xhigh", "max"), None), "format": (FORMAT, None),
+                             "task_budget": (dict, None)}),
     "service_tier": words("auto", "standard_only"),
     "speed": (words("fast", "standard"), None),
     "stop_sequences": [str],
     "stream": bool,
     "system": (str, [TEXT]),
     "thinking": THINKING_CONFIG,
-    "tool_choice": {"type": words("auto", "any", "tool", "none"), "name": str, "disable_parallel_tool_use": bool},
+    "tool_choice": CHOICE,
     "tools": [TOOL],
     "user_profile_id": str,
     "workspace_id": str,
@@ -181,6 +191,14 @@ def words_allowed(c: Context) -> Refusal | None:
 
 
 @BOOK.rule(f"{DOC} 1.2; the types of the package anthropic")
+def kinds_named(c: Context) -> Refusal | None:
+    """What comes in several kinds says which it is: `thinking`, `tool_choice`, `cache_control`, a source and a format have a
+    `type`."""
+    problem = c.problem("missing")
+    return refused(f"{dots(problem.path)}: Field required.") if problem is not None else None
+
+
+@BOOK.rule(f"{DOC} 1.2; the types of the package anthropic")
 def no_extra_inputs(c: Context) -> Refusal | None:
     """A field that the API does not know is refused, at every level; for other vendors' names the message says its own."""
     problem = c.problem("field")
@@ -201,7 +219,8 @@ def model_named(c: Context) -> Refusal | None:
     if not c.model:
         return refused("model: Field required.")
     if not c.able.family or c.able.provider != "anthropic":
-        return refused(f"model: {shown(c.model)} does not exist here.", "not_found_error", 404)
+        text = f"model: {shown(c.model)} does not exist here. {models_hint(c.model, 'anthropic')}"
+        return refused(text, "not_found_error", 404)
     return None
 
 
@@ -234,7 +253,10 @@ def messages_present(c: Context) -> Refusal | None:
     return None
 
 
-@BOOK.rule(f"{DOC} 1.6; lobehub/lobehub#1601")
+@BOOK.rule(
+    f"{DOC} 1.6; lobehub/lobehub#1601",
+    doubt="the report is of 2024; the present reference does not say that the first message must be the user's",
+)
 def user_first(c: Context) -> Refusal | None:
     """The first message is the user's."""
     if c.body["messages"][0]["role"] != "user":
@@ -375,25 +397,57 @@ def marked_blocks(body: JSON) -> list[tuple[int, JSON]]:
 # ---------------------------------------------------------------- tools
 
 
+def client_tools(c: Context) -> Iterator[tuple[str, JSON]]:
+    """(path, tool) of the tools that the client runs itself. Those that Anthropic defines bring their own schema."""
+    for place, tool in enumerate(as_list(c.body.get("tools"))):
+        if tool.get("type") in (None, "custom"):
+            yield f"tools.{place}", tool
+
+
+OWN_TOOLS = re.compile(
+    r"(bash|text_editor|memory|computer|computer_toolset|browser_toolset|code_execution|web_search|web_fetch|advisor"
+    r"|tool_search_tool_bm25|tool_search_tool_regex)_\d{8}|tool_search_tool_(bm25|regex)|mcp_toolset|custom"
+)
+
+
+@BOOK.rule(f"{DOC} 1.3; the types of the package anthropic")
+def tool_types_known(c: Context) -> Refusal | None:
+    """A tool's `type` is left out, `custom`, or one of the tools that Anthropic defines, most with a date."""
+    for place, tool in enumerate(as_list(c.body.get("tools"))):
+        kind = tool.get("type")
+        if kind is not None and not OWN_TOOLS.fullmatch(kind):
+            hint = " (leave it out, or write custom)" if kind == "function" else ""
+            return refused(f"tools.{place}: Input tag '{shown(kind)}' is none of the expected tags{hint}.")
+    return None
+
+
 @BOOK.rule(f"{DOC} 1.3")
 def client_tools_well_formed(c: Context) -> Refusal | None:
-    """A client tool has a `name` and an object schema as `input_schema` (not `parameters`); names are unique."""
-    names: set[str] = set()
-    for place, tool in enumerate(as_list(c.body.get("tools"))):
-        where = f"tools.{place}"
-        if tool.get("type") not in (None, "custom"):
-            continue  # one that Anthropic defines: it brings its own schema
+    """A client tool has a `name` and an object schema as `input_schema` (not `parameters`), and no other fields than the
+    API knows."""
+    for where, tool in client_tools(c):
         if not tool.get("name"):
             hint = " (there is no level called function here)" if "function" in tool else ""
             return refused(f"{where}.name: Field required{hint}.")
+        if tool.get("input_schema") is None:
+            hint = " (parameters is the other vendors' word)" if "parameters" in tool else ""
+            return refused(f"{where}.input_schema: Field required{hint}.")
+        unknown = next((name for name in tool if name not in TOOL), None)
+        if unknown is not None:
+            return refused(f"{where}.custom.{shown(unknown)}: Extra inputs are not permitted.")
+    return None
+
+
+@BOOK.rule(f"{DOC} 1.3")
+def tool_names_legal_and_unique(c: Context) -> Refusal | None:
+    """A client tool's name has 1 to 128 letters, digits, `_` and `-`, and no other tool has it."""
+    names: set[str] = set()
+    for where, tool in client_tools(c):
         if not re.fullmatch(r"[a-zA-Z0-9_-]{1,128}", tool["name"]):
             return refused(f"{where}.name: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'.")
         if tool["name"] in names:
             return refused("tools: Tool names must be unique.")
         names.add(tool["name"])
-        if tool.get("input_schema") is None:
-            hint = " (parameters is the other vendors' word)" if "parameters" in tool else ""
-            return refused(f"{where}.input_schema: Field required{hint}.")
     return None
 
 
@@ -466,8 +520,6 @@ def choice_names_a_tool(c: Context) -> Refusal | None:
     choice = as_dict(c.body.get("tool_choice"))
     if not choice:
         return None
-    if choice.get("type") is None:
-        return refused("tool_choice.type: Field required.")
     if choice["type"] != "none" and not c.body.get("tools"):
         return refused("tool_choice may only be specified while providing tools.")
     names = [tool.get("name") for tool in as_list(c.body.get("tools"))]
@@ -623,6 +675,15 @@ def call_ids_legal(c: Context) -> Refusal | None:
             if call_id in seen:
                 return refused(f"{where}: `tool_use` ids must be unique.")
             seen.add(call_id)
+    return None
+
+
+@BOOK.rule(f"{DOC} 2.2; ding113/claude-code-hub#470")
+def server_call_ids_legal(c: Context) -> Refusal | None:
+    """The id of a `server_tool_use` begins with `srvtoolu_`: it is the service's own."""
+    for where, _, block in all_blocks(c):
+        if block["type"] == "server_tool_use" and not re.fullmatch(r"srvtoolu_[a-zA-Z0-9_]+", block["id"]):
+            return refused(f"{where}.server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'.")
     return None
 
 
@@ -794,20 +855,37 @@ def drops_moved_thinking(c: Context) -> bool:
     return binding.get("prefix_mismatch_behavior") == "drop_block" and BINDING_BETA in c.headers.get("anthropic-beta", "")
 
 
-@BOOK.rule(f"{DOC} 2.4")
-def thinking_kept_in_tool_turn(c: Context) -> Refusal | None:
-    """While a tool turn runs, its assistant message starts with the thinking that led to the calls, if it was thought about:
-    always with a budget, and where the calls were made by the model that is asked."""
+def running_tool_turn(c: Context) -> list[JSON]:
+    """The blocks of the assistant whose calls are being answered; none where no tool turn runs."""
     merged = turns(c.body["messages"])
-    if not thinks(c) or len(merged) < 2 or merged[-1][0] != "user":
-        return None
-    calls = [block for block in merged[-2][1] if block["type"] == "tool_use"]
-    if not any(block["type"] == "tool_result" for block in merged[-1][1]) or not calls:
-        return None
+    answering = len(merged) > 1 and any(block["type"] == "tool_result" for block in merged[-1][1])
+    return merged[-2][1] if answering else []
+
+
+def without_thinking(found: list[JSON]) -> Refusal:
+    """The refusal of a tool turn that lacks its thinking."""
+    return refused(f"Expected thinking or redacted_thinking, but found {found[0]['type']}.")
+
+
+@BOOK.rule(f"{DOC} 1.4, 2.4")
+def budget_turn_starts_with_thinking(c: Context) -> Refusal | None:
+    """With a thinking budget, the assistant message of a running tool turn starts with thinking."""
+    found = running_tool_turn(c)
     by_budget = as_dict(c.body.get("thinking")).get("type") == "enabled"
-    if merged[-2][1][0]["type"] not in THOUGHTS and (by_budget or any(thought_about(block["id"]) for block in calls)):
-        return refused(f"Expected thinking or redacted_thinking, but found {merged[-2][1][0]['type']}.")
-    return None
+    return without_thinking(found) if found and by_budget and found[0]["type"] not in THOUGHTS else None
+
+
+@BOOK.rule(
+    f"{DOC} 2.4; build-with-claude/thinking-tool-workflows in the documentation",
+    doubt="the page on tool workflows says that thinking must come back and that a rebuilt message is a 400; the page on "
+    "adaptive thinking says that earlier turns need not start with it, and some clients leave it out unpunished",
+)
+def thinking_kept_in_tool_turn(c: Context) -> Refusal | None:
+    """While a tool turn runs, its assistant message starts with the thinking that led to the calls, if the model that is
+    asked thought about them."""
+    found = running_tool_turn(c)
+    thought = thinks(c) and any(block["type"] == "tool_use" and thought_about(block["id"]) for block in found)
+    return without_thinking(found) if thought and found[0]["type"] not in THOUGHTS else None
 
 
 def thought_about(call_id: str) -> bool:

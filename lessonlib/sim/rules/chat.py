@@ -14,6 +14,7 @@ from lessonlib.sim.rules.openai import (
     EFFORTS,
     VERBOSITY,
     format_problem,
+    missing,
     refused,
 )
 from lessonlib.sim.rules.responses import LIMITS
@@ -35,7 +36,11 @@ _FUNCTION: JSON = {"name": str, "description": str, "parameters": dict, "strict"
 TOOL: JSON = {"type": str, "function": _FUNCTION, "custom": {"name": str, "description": str, "format": dict}}
 FORMAT = By("type", {
     "json_schema": {"json_schema": {"name": str, "schema": dict, "strict": bool, "description": str}},
-}, other={"type": words("text", "json_schema", "json_object")})  # fmt: skip
+}, other={"type": words("text", "json_schema", "json_object")}, required=True)  # fmt: skip
+CHOICE = By("type", {
+    "function": {"function": {"name": str}}, "custom": {"custom": {"name": str}},
+    "allowed_tools": {"allowed_tools": {"mode": words("auto", "required"), "tools": [dict]}},
+}, other={"type": words("function", "custom", "allowed_tools")}, required=True)  # fmt: skip
 
 SHAPE: JSON = {
     **COMMON_FIELDS,
@@ -57,9 +62,7 @@ SHAPE: JSON = {
     "seed": int,
     "service_tier": words("auto", "default", "flex", "scale", "priority", "fast"),
     "stop": (str, [str]),
-    "tool_choice": (words("none", "auto", "required"),
-                    {"type": str, "function": {"name": str}, "custom": {"name": str},
-                     "allowed_tools": {"mode": words("auto", "required"), "tools": [dict]}}),
+    "tool_choice": (words("none", "auto", "required"), CHOICE),
     "tools": [TOOL],
     "verbosity": VERBOSITY,
     "web_search_options": dict,
@@ -101,12 +104,11 @@ def chat_messages_present(c: Context) -> Refusal | None:
     """`messages` is a list with at least one message, each with a role."""
     found = messages(c)
     if not found:
-        hint = " ('input' belongs to the Responses API.)" if "input" in c.body else ""
-        return refused(f"Missing required parameter: 'messages'.{hint}", "missing_required_parameter", "messages")
+        hint = " ('input' belongs to the Responses API)" if "input" in c.body else ""
+        return missing("messages", hint)
     for place, message in enumerate(found):
         if message.get("role") is None:
-            where = f"messages[{place}].role"
-            return refused(f"Missing required parameter: '{where}'.", "missing_required_parameter", where)
+            return missing(f"messages[{place}].role")
     return None
 
 
@@ -162,7 +164,7 @@ def chat_format_nested(c: Context) -> Refusal | None:
     if format_.get("type") == "json_schema":
         where = "response_format.json_schema"
         if not isinstance(format_.get("json_schema"), dict):
-            return refused(f"Missing required parameter: '{where}'.", "missing_required_parameter", where)
+            return missing(where)
         return format_problem(format_["json_schema"], where)
     return None
 
@@ -210,12 +212,12 @@ def chat_content_fits_the_role(c: Context) -> Refusal | None:
             kind = as_text(as_dict(part).get("type"))
             where = f"messages[{place}].content[{number}]"
             if not kind:
-                return refused(f"Missing required parameter: '{where}.type'.", "missing_required_parameter", where)
+                return missing(f"{where}.type")
             if kind not in allowed:
                 known = ", ".join(f"'{word}'" for word in allowed)
                 return refused(f"Invalid value: '{shown(kind)}'. Supported values are: {known}.", "invalid_value", where)
             if as_dict(part).get(kind) is None:
-                return refused(f"Missing required parameter: '{where}.{kind}'.", "missing_required_parameter", where)
+                return missing(f"{where}.{kind}")
     return None
 
 
@@ -230,12 +232,9 @@ def chat_calls_well_formed(c: Context) -> Refusal | None:
             inner = as_dict(call.get(kind))
             for name, value in (("id", call.get("id")), ("type", kind), (f"{kind}.name", inner.get("name"))):
                 if not value:
-                    return refused(
-                        f"Missing required parameter: '{where}.{name}'.", "missing_required_parameter", f"{where}.{name}"
-                    )
+                    return missing(f"{where}.{name}")
             if inner.get(text) is None:
-                missing = f"{where}.{kind}.{text}"
-                return refused(f"Missing required parameter: '{missing}'.", "missing_required_parameter", missing)
+                return missing(f"{where}.{kind}.{text}")
     return None
 
 
@@ -269,16 +268,29 @@ def chat_every_call_answered(c: Context) -> Refusal | None:
 
 @BOOK.rule(f"{CHAT_DOC} 1", CHAT)
 def chat_tool_message_has_its_call(c: Context) -> Refusal | None:
-    """A message of role `tool` answers a call of the assistant message before it, each once."""
-    open_ids: list[str] = []
+    """A message of role `tool` answers a call of the assistant message before it."""
+    made: list[str] = []
     for place, message in enumerate(messages(c)):
         if message["role"] != "tool":
-            open_ids = [as_text(call.get("id")) for call in as_list(message.get("tool_calls"))]
-        elif message.get("tool_call_id") in open_ids:
-            open_ids.remove(message["tool_call_id"])
-        else:
+            made = [as_text(call.get("id")) for call in as_list(message.get("tool_calls"))]
+        elif message.get("tool_call_id") not in made:
             text = "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
             return refused(text, None, f"messages[{place}].role")
+    return None
+
+
+@BOOK.rule(f"{CHAT_DOC} 1", CHAT, doubt="the sources say that each call has its message, not that a second one is refused")
+def chat_calls_answered_once(c: Context) -> Refusal | None:
+    """A call has one message of role `tool`, and not a second one."""
+    answered: set[str] = set()
+    for place, message in enumerate(messages(c)):
+        if message["role"] != "tool":
+            answered = set()
+        elif message["tool_call_id"] in answered:
+            text = f"The call {shown(message['tool_call_id'])} has more than one message with role 'tool'."
+            return refused(text, None, f"messages[{place}].tool_call_id")
+        else:
+            answered.add(message["tool_call_id"])
     return None
 
 

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from lessonlib.sim.refusal import Context, Refusal
-from lessonlib.sim.rules.google import BOOK, GENERATE, GENERATE_DOC, THOUGHT, first, name_problem, refused
+from lessonlib.sim.rules.google import BOOK, GENERATE, GENERATE_DOC, THOUGHT, cap_problem, first, name_problem, refused
 from lessonlib.sim.shapes import Closed, schema_problem, shown
 from lessonlib.sim.signing import Verdict, check, digest
 from lessonlib.types import JSON
@@ -53,7 +53,7 @@ SETTINGS = _both({
 SHAPE = _both(
     {
         "contents": [CONTENT],
-        "systemInstruction": (CONTENT, str),
+        "systemInstruction": CONTENT,
         "tools": [{"functionDeclarations": [FUNCTION], "function_declarations": [FUNCTION]}],
         "toolConfig": _both({"functionCallingConfig": CALLING, "retrievalConfig": dict}),
         "generationConfig": SETTINGS,
@@ -158,9 +158,8 @@ def one_way_to_think(c: Context) -> Refusal | None:
 
 @BOOK.rule(f"{GENERATE_DOC} 2.4", GENERATE)
 def output_cap_positive(c: Context) -> Refusal | None:
-    """`maxOutputTokens` is positive."""
-    cap = first(settings(c.body), "maxOutputTokens", "max_output_tokens")
-    return refused(f"max_output_tokens must be positive, got {cap}.") if cap is not None and cap < 1 else None
+    """`maxOutputTokens` is positive, and a number of 32 bits."""
+    return cap_problem(first(settings(c.body), "maxOutputTokens", "max_output_tokens"))
 
 
 @BOOK.rule(f"{GENERATE_DOC} 2.4; GenerateContentConfig.response_schema in the package google-genai", GENERATE)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lessonlib.sim.refusal import ALWAYS, NAMED, WINDOW, Context, Refusal, RuleBook
+from lessonlib.sim.refusal import ALWAYS, NAMED, WINDOW, Context, Refusal, RuleBook, models_hint
 from lessonlib.sim.shapes import brackets, kind_of, shown
 from lessonlib.types import JSON
 
@@ -110,7 +110,7 @@ def goog_model_exists(c: Context) -> Refusal | None:
     """The model exists: `model` in the body of Interactions, the path of generateContent."""
     if c.model and c.able.provider != "gemini":
         text = f"models/{shown(c.model)} is not found for this API version, or is not supported for this method."
-        return refused(text, "model_not_found", 404)
+        return refused(f"{text} {models_hint(c.model, 'gemini')}", "model_not_found", 404)
     return None
 
 
@@ -121,6 +121,17 @@ def goog_window_not_exceeded(c: Context) -> Refusal | None:
         text = f"The input token count ({c.tokens}) exceeds the maximum number of tokens allowed ({c.window})."
         return refused(text)
     return None
+
+
+MOST = 2**31 - 1
+"""The largest number in a field of 32 bits, which output caps are."""
+
+
+def cap_problem(cap: Any) -> Refusal | None:
+    """What is wrong with an output cap."""
+    if cap is None or 1 <= cap <= MOST:
+        return None
+    return refused(f"max_output_tokens must be positive and at most {MOST}, got {cap}.")
 
 
 def name_problem(name: Any) -> str | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 from lessonlib.sim.refusal import STORED, Context, Refusal
-from lessonlib.sim.rules.google import BOOK, DOC, INTERACTIONS, THOUGHT, name_problem, refused
+from lessonlib.sim.rules.google import BOOK, DOC, INTERACTIONS, THOUGHT, cap_problem, name_problem, refused
 from lessonlib.sim.shapes import By, Closed, schema_problem, shown, words
 from lessonlib.sim.signing import Verdict, check, digest
 from lessonlib.types import JSON
@@ -17,27 +18,34 @@ TOKEN = "gemini continuation"
 
 # ---------------------------------------------------------------- shapes
 
+SERVER_TOOLS = ("code_execution", "file_search", "google_maps", "google_search", "mcp_server_tool", "processing",
+                "retrieval", "tool_search", "url_context")  # fmt: skip
+"""Tools that Google runs: the steps `..._call` and `..._result` of a history."""
+TOOL_TYPES = words("function", "code_execution", "computer_use", "file_search", "google_maps", "google_search", "mcp_server",
+                   "retrieval", "tool_search", "url_context")  # fmt: skip
 CONTENT = By("type", {
     "text": {"text": str, "annotations": [dict]},
     **{kind: {"data": str, "uri": str, "mime_type": str} for kind in ("image", "audio", "video", "document")},
-})  # fmt: skip
+}, other={"type": words("text", "image", "audio", "video", "document")})  # fmt: skip
 STEP = By("type", {
     "user_input": {"content": (str, [CONTENT])},
     "model_output": {"content": (str, [CONTENT])},
     "thought": {"signature": str, "summary": [CONTENT]},
     "function_call": {"id": str, "name": str, "arguments": dict},
     "function_result": {"call_id": str, "name": str, "is_error": bool, "result": (str, [CONTENT], dict)},
+    **{f"{tool}_{end}": dict for tool in SERVER_TOOLS for end in ("call", "result")},
     **CONTENT.cases,
-}, other={"type": str})  # fmt: skip
-CHOICE = (words("auto", "any", "none", "validated"),
-          {"allowed_tools": {"mode": words("auto", "any", "none", "validated"), "tools": [str]}})  # fmt: skip
+}, other={"type": words("user_input", "model_output", "thought", "function_call", "function_result", *CONTENT.cases,
+                        *(f"{tool}_{end}" for tool in SERVER_TOOLS for end in ("call", "result")))})  # fmt: skip
+MODES = words("auto", "any", "none", "validated")
+CHOICE = (MODES, Closed({"allowed_tools": Closed({"mode": MODES, "tools": [str]})}))
 SETTINGS = Closed({
     "image_config": dict, "max_output_tokens": int, "seed": int, "speech_config": object, "stop_sequences": [str],
     "temperature": float, "thinking_level": words("minimal", "low", "medium", "high", "xhigh"),
     "thinking_summaries": words("auto", "none"), "tool_choice": CHOICE, "top_p": float, "transcription_config": dict,
     "video_config": dict,
 })  # fmt: skip
-FORMAT: JSON = {"type": str, "mime_type": str, "schema": dict}
+FORMAT: JSON = {"type": words("text", "audio", "image", "video"), "mime_type": str, "schema": dict}
 SHAPE = Closed(
     {
         "model": str,
@@ -45,7 +53,7 @@ SHAPE = Closed(
         "agent_config": dict,
         "input": (str, [STEP], STEP),
         "system_instruction": str,
-        "tools": [{"type": str, "name": str, "description": str, "parameters": dict}],
+        "tools": [{"type": TOOL_TYPES, "name": str, "description": str, "parameters": dict}],
         "generation_config": SETTINGS,
         "response_format": (FORMAT, [FORMAT]),
         "response_modalities": [str],
@@ -173,9 +181,8 @@ def goog_thinking_level_known(c: Context) -> Refusal | None:
 
 @BOOK.rule(f"{DOC} 1.1", INTERACTIONS)
 def goog_cap_positive(c: Context) -> Refusal | None:
-    """`max_output_tokens` is positive."""
-    cap = _settings(c).get("max_output_tokens")
-    return refused(f"max_output_tokens must be positive, got {cap}.") if cap is not None and cap < 1 else None
+    """`max_output_tokens` is positive, and a number of 32 bits."""
+    return cap_problem(_settings(c).get("max_output_tokens"))
 
 
 # ---------------------------------------------------------------- tools and format
@@ -257,9 +264,20 @@ def goog_steps_well_formed(c: Context) -> Refusal | None:
     return None
 
 
+@BOOK.rule(f"{DOC} 2, 2.1; the types of the package google-genai", INTERACTIONS)
+def goog_content_well_formed(c: Context) -> Refusal | None:
+    """A content says its `type`, and a text content has a `text`."""
+    for place, step in enumerate(steps(c.body)):
+        for number, content in enumerate(as_list(step.get("content"))):
+            for name in ("type", "text") if as_dict(content).get("type") in (None, "text") else ():
+                if as_dict(content).get(name) is None:
+                    return refused(f"input[{place}].content[{number}].{name} is required.")
+    return None
+
+
 @BOOK.rule(f"{DOC} 2.3", INTERACTIONS)
 def goog_every_call_answered(c: Context) -> Refusal | None:
-    """Every `function_call` has its `function_result` behind it, found by `call_id`, and every result its call, once."""
+    """Every `function_call` has its `function_result` behind it, found by `call_id`, and every result its call."""
     calls: dict[str, bool] = {}
     for step in all_steps(c):
         if step.get("type") == "function_call":
@@ -268,13 +286,21 @@ def goog_every_call_answered(c: Context) -> Refusal | None:
             call_id = as_text(step.get("call_id"))
             if call_id not in calls:
                 return refused(f"function_result for {shown(call_id)}: there is no such function_call before it.")
-            if calls[call_id]:
-                return refused(f"function_call {shown(call_id)} has more than one function_result.")
             calls[call_id] = True
     missing = next((call_id for call_id, answered in calls.items() if not answered), None)
     if missing is not None:
         return refused(f"function_call {shown(missing)} has no function_result.", "failed_precondition")
     return None
+
+
+@BOOK.rule(
+    f"{DOC} 2.3", INTERACTIONS, doubt="the sources say that each call has its result, not that a second one is refused"
+)
+def goog_one_result_for_each_call(c: Context) -> Refusal | None:
+    """A call has one result, and not a second one."""
+    results = Counter(as_text(step.get("call_id")) for step in all_steps(c) if step.get("type") == "function_result")
+    twice = next((call_id for call_id, number in results.items() if number > 1), None)
+    return refused(f"function_call {shown(twice)} has more than one function_result.") if twice is not None else None
 
 
 @BOOK.rule(f"{DOC} 2.2; allenhutchison/obsidian-gemini#1269", INTERACTIONS)

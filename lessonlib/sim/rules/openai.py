@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lessonlib.sim.refusal import ALWAYS, NAMED, WINDOW, Context, Refusal, RuleBook
+from lessonlib.sim.refusal import ALWAYS, NAMED, WINDOW, Context, Refusal, RuleBook, models_hint
 from lessonlib.sim.shapes import Each, Problem, brackets, kind_of, schema_problem, shown, words
 from lessonlib.types import JSON
 from lessonlib.wire.base import as_dict, as_list, as_text
@@ -113,6 +113,18 @@ def words_known(c: Context) -> Refusal | None:
     return refused(text, "invalid_value", where)
 
 
+@BOOK.rule(f"{DOC} R2; the types of the package openai")
+def objects_say_their_type(c: Context) -> Refusal | None:
+    """What comes in several kinds says which it is: an output format and a `tool_choice` that is an object have a `type`."""
+    problem = c.problem("missing")
+    return missing(brackets(problem.path)) if problem is not None else None
+
+
+def missing(where: str, hint: str = "") -> Refusal:
+    """OpenAI's words for a parameter that is not there."""
+    return refused(f"Missing required parameter: '{where}'{hint}.", "missing_required_parameter", where)
+
+
 # ---------------------------------------------------------------- the model and what it takes
 
 
@@ -121,20 +133,31 @@ def model_exists(c: Context) -> Refusal | None:
     """`model` is required, and one that exists."""
     if c.operation == "models" and not c.model:
         return None  # all of them
-    if not c.model:
-        return refused("Missing required parameter: 'model'.", "missing_required_parameter", "model")
-    if c.able.provider in ("anthropic", "gemini") or (not c.able.family and c.wire == RESPONSES):
-        return refused(f"The model '{shown(c.model)}' does not exist here.", "model_not_found", None, 404)
+    if not c.model.strip():
+        return missing("model")
+    elsewhere = c.able.provider in ("anthropic", "gemini")
+    if elsewhere or (not c.able.family and (c.wire == RESPONSES or OPENAIS_NAMES.match(c.model))):
+        text = f"The model '{shown(c.model)}' does not exist here. {models_hint(c.model, 'openai')}"
+        return refused(text, "model_not_found", None, 404)
     return None
 
 
-@BOOK.rule(f"{DOC} R2; lessonlib/data/models.json")
+OPENAIS_NAMES = re.compile(r"gpt-(?!oss)|chatgpt|o\d|codex", re.IGNORECASE)
+"""How OpenAI's own models are called. Many services speak Chat Completions, so another name may be one of theirs."""
+
+
+@BOOK.rule(f"{DOC} R2; lessonlib/data/models.json; tmc/langchaingo#1355 (Chat)")
 def no_sampling_for_reasoning_models(c: Context) -> Refusal | None:
-    """`temperature` and `top_p` are refused by models that reason."""
-    if c.able.sampling is False:
-        for name in ("temperature", "top_p"):
-            if c.body.get(name) is not None:
-                return unsupported(name)
+    """`temperature` and `top_p` are refused by models that reason; on Chat Completions their default, 1, passes."""
+    if c.able.sampling is not False:
+        return None
+    for name in ("temperature", "top_p"):
+        value = c.body.get(name)
+        if value is not None and c.wire == RESPONSES:
+            return unsupported(name)
+        if value not in (None, 1):
+            text = f"Unsupported value: '{name}' does not support {value} with this model, only the default (1)."
+            return refused(text, "unsupported_value", name)
     return None
 
 
@@ -164,14 +187,25 @@ CAPS = {RESPONSES: ("max_output_tokens",), CHAT: ("max_completion_tokens", "max_
 SMALLEST_CAP = {RESPONSES: 16, CHAT: 1}
 
 
-@BOOK.rule(f"{DOC} R2; vectorize-io/hindsight#58 (the 16), lessonlib/data/models.json")
-def output_cap_in_range(c: Context) -> Refusal | None:
-    """The output cap is at least 16 (Chat: 1) and at most what the model can write."""
+@BOOK.rule(f"{DOC} R2; vectorize-io/hindsight#58 (the 16)")
+def output_cap_not_too_small(c: Context) -> Refusal | None:
+    """The output cap is at least 16 (Chat: 1)."""
     for name in CAPS[c.wire]:
         value, least = c.body.get(name), SMALLEST_CAP[c.wire]
         if value is not None and value < least:
             text = f"Invalid '{name}': integer below minimum value. Expected a value >= {least}, but got {value} instead."
             return refused(text, "integer_below_min_value", name)
+    return None
+
+
+@BOOK.rule(
+    f"{DOC} R2; lessonlib/data/models.json",
+    doubt="reported for Chat Completions alone; for Responses it is inferred from that",
+)
+def output_cap_within_the_model(c: Context) -> Refusal | None:
+    """The output cap is at most what the model can write."""
+    for name in CAPS[c.wire]:
+        value = c.body.get(name)
         if value is not None and c.able.max_output is not None and value > c.able.max_output:
             text = f"{name} is too large: {value}. This model can write at most {c.able.max_output} tokens."
             return refused(text, "invalid_value", name)
@@ -197,18 +231,36 @@ def labels_short(c: Context) -> Refusal | None:
 # ---------------------------------------------------------------- tools
 
 
+TOOL_TYPES = {
+    RESPONSES: ("function", "custom", "apply_patch", "code_interpreter", "computer", "computer_use_preview", "file_search",
+                "image_generation", "local_shell", "mcp", "namespace", "programmatic_tool_calling", "shell", "tool_search",
+                "web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"),
+    CHAT: ("function", "custom"),
+}  # fmt: skip
+
+
+@BOOK.rule(f"{DOC} R2; the types of the package openai")
+def tool_types_exist(c: Context) -> Refusal | None:
+    """A tool's `type` is there, and one that this API has (on Chat Completions other makers have more of them)."""
+    for place, tool in enumerate(tools_of(c)):
+        kind, where = as_text(tool.get("type")), f"tools[{place}].type"
+        if not kind:
+            return missing(where)
+        if kind not in TOOL_TYPES[c.wire] and (c.wire == RESPONSES or c.able.provider == "openai"):
+            known = ", ".join(f"'{word}'" for word in TOOL_TYPES[c.wire])
+            return refused(f"Invalid value: '{shown(kind)}'. Supported values are: {known}.", "invalid_value", where)
+    return None
+
+
 @BOOK.rule(f"{DOC} R2")
 def tools_well_formed(c: Context) -> Refusal | None:
     """Responses defines a function flat (`name` beside `type`), Chat Completions nested under `function`."""
     for place, tool in enumerate(tools_of(c)):
         kind = as_text(tool.get("type"))
-        if not kind:
-            where = f"tools[{place}].type"
-            return refused(f"Missing required parameter: '{where}'.", "missing_required_parameter", where)
         if kind in ("function", "custom") and not as_text(definition(c.wire, tool).get("name")):
             where = f"tools[{place}].name" if c.wire == RESPONSES else f"tools[{place}].{kind}.name"
             hint = " (Responses has it flat, Chat Completions nested)" if kind in tool or "name" in tool else ""
-            return refused(f"Missing required parameter: '{where}'{hint}.", "missing_required_parameter", where)
+            return missing(where, hint)
     return None
 
 
@@ -282,9 +334,10 @@ def strict_problem(schema: Any, where: str = "()", top: bool = True) -> str | No
 
 @BOOK.rule(f"{DOC} R2")
 def chosen_tool_exists(c: Context) -> Refusal | None:
-    """A `tool_choice` needs tools, and one that names tools (`function`, `custom`, `allowed_tools`) names some of them."""
+    """A `tool_choice` needs tools (on Responses not `auto` and `none`), and one that names tools (`function`, `custom`,
+    `allowed_tools`) names some of them."""
     choice = c.body.get("tool_choice")
-    if choice is None:
+    if choice is None or (c.wire == RESPONSES and choice in ("auto", "none")):
         return None
     if not tools_of(c):
         return refused("'tool_choice' is only allowed when 'tools' are specified.", None, "tool_choice")
@@ -304,16 +357,16 @@ def chosen_names(wire: str, choice: JSON) -> list[str]:
         allowed = choice if wire == RESPONSES else as_dict(choice.get("allowed_tools"))
         listed = [as_dict(tool) for tool in as_list(allowed.get("tools"))]
         return [as_text(definition(wire, tool).get("name")) for tool in listed if tool.get("type") in ("function", "custom")]
-    return [as_text(definition(wire, choice).get("name"))] if kind in ("function", "custom", "") else []
+    return [as_text(definition(wire, choice).get("name"))] if kind in ("function", "custom") else []
 
 
 def format_problem(format_: JSON, where: str) -> Refusal | None:
     """What is wrong with a JSON Schema output format: `format_` holds name, schema and strict."""
     if not as_text(format_.get("name")):
-        return refused(f"Missing required parameter: '{where}.name'.", "missing_required_parameter", f"{where}.name")
+        return missing(f"{where}.name")
     schema = format_.get("schema")
     if schema is None:
-        return refused(f"Missing required parameter: '{where}.schema'.", "missing_required_parameter", f"{where}.schema")
+        return missing(f"{where}.schema")
     problem = schema_problem(schema)
     if problem is None and format_.get("strict") is True:
         problem = strict_problem(schema)

@@ -13,6 +13,7 @@ from lessonlib.sim.rules.openai import (
     RESPONSES,
     VERBOSITY,
     format_problem,
+    missing,
     refused,
 )
 from lessonlib.sim.shapes import By, Closed, brackets, shown, words
@@ -55,8 +56,17 @@ ITEM = By("type", {
 }, other={"type": str, "id": str, "call_id": str, "role": _MESSAGE["role"], "content": (str, [PART])})  # fmt: skip
 TOOL: JSON = {"type": str, "name": str, "description": str, "parameters": dict, "strict": bool, "format": dict}
 FORMAT = By("type", {
-    "json_schema": {"name": str, "schema": dict, "strict": bool, "description": str},
-}, other={"type": words("text", "json_schema", "json_object")})  # fmt: skip
+    "json_schema": Closed({"type": str, "name": str, "schema": dict, "strict": bool, "description": str}),
+}, other=Closed({"type": words("text", "json_schema", "json_object")}), required=True)  # fmt: skip
+CHOICE = By("type", {
+    "function": Closed({"type": str, "name": str}),
+    "custom": Closed({"type": str, "name": str}),
+    "allowed_tools": Closed({"type": str, "mode": words("auto", "required"), "tools": [dict]}),
+    "mcp": Closed({"type": str, "server_label": str, "name": str}),
+}, other=Closed({"type": words(
+    "function", "custom", "allowed_tools", "mcp", "apply_patch", "code_interpreter", "computer", "computer_use",
+    "computer_use_preview", "file_search", "image_generation", "programmatic_tool_calling", "shell", "web_search",
+    "web_search_preview", "web_search_preview_2025_03_11")}), required=True)  # fmt: skip
 
 INCLUDES = words("file_search_call.results", "web_search_call.results", "web_search_call.action.sources",
                  "message.input_image.image_url", "computer_call_output.output.image_url", "code_interpreter_call.outputs",
@@ -77,12 +87,11 @@ SHAPE = Closed({
     "max_tool_calls": int,
     "previous_response_id": str,
     "prompt": dict,
-    "reasoning": {"effort": EFFORTS, "summary": words("auto", "concise", "detailed"), "generate_summary": str,
-                  "context": words("auto", "current_turn", "all_turns"), "mode": str},
+    "reasoning": Closed({"effort": EFFORTS, "summary": words("auto", "concise", "detailed"), "generate_summary": str,
+                         "context": words("auto", "current_turn", "all_turns"), "mode": str}),
     "service_tier": words("auto", "default", "flex", "scale", "priority", "fast", "ultrafast"),
-    "text": {"format": FORMAT, "verbosity": VERBOSITY},
-    "tool_choice": (words("none", "auto", "required"),
-                    {"type": str, "name": str, "mode": words("auto", "required"), "tools": [dict]}),
+    "text": Closed({"format": FORMAT, "verbosity": VERBOSITY}),
+    "tool_choice": (words("none", "auto", "required"), CHOICE),
     "tools": [TOOL],
     "truncation": words("auto", "disabled"),
 })  # fmt: skip
@@ -146,7 +155,7 @@ def parameters_known(c: Context) -> Refusal | None:
 def input_present(c: Context) -> Refusal | None:
     """`input` is a text or a list of items, and not empty."""
     if not c.body.get("input"):
-        return refused("Missing required parameter: 'input'.", "missing_required_parameter", "input")
+        return missing("input")
     return None
 
 
@@ -214,11 +223,10 @@ def items_well_formed(c: Context) -> Refusal | None:
         kind = item_type(item)
         where = f"input[{place}]"
         if not kind:
-            return refused(f"Missing required parameter: '{where}.type'.", "missing_required_parameter", f"{where}.type")
+            return missing(f"{where}.type")
         for name in NEEDED.get(kind, ()):
             if item.get(name) is None:
-                text = f"Missing required parameter: '{where}.{name}'."
-                return refused(text, "missing_required_parameter", f"{where}.{name}")
+                return missing(f"{where}.{name}")
     return None
 
 
@@ -226,10 +234,23 @@ NULLABLE = ("encrypted_content", "caller", "phase")
 """Fields of what the model wrote that may be null on the way in."""
 
 
+@BOOK.rule(
+    f"{DOC} R5; litellm#13420, 1jehuang/jcode#1028",
+    RESPONSES,
+    doubt="some clients were refused for it, others send it unpunished; which models and accounts check it is not known",
+)
+def reasoning_without_status(c: Context) -> Refusal | None:
+    """A reasoning item comes back without `status`: the service does not write one, a model_dump() adds it."""
+    for place, item in enumerate(items(c.body)):
+        if item_type(item) == "reasoning" and item.get("status") is not None:
+            where = f"input[{place}].status"
+            return refused(f"Unknown parameter: '{where}'.", "unknown_parameter", where)
+    return None
+
+
 @BOOK.rule(f"{DOC} R5; openai-python#3008, litellm#13420", RESPONSES)
 def items_without_invented_fields(c: Context) -> Refusal | None:
-    """What the model wrote comes back without `status` on reasoning and without nulls: a model_dump() adds both, the service
-    neither wrote nor reads them."""
+    """What the model wrote comes back without nulls: a model_dump() adds them, the service neither wrote nor reads them."""
     for place, item in enumerate(items(c.body)):
         if item_type(item) not in (*CALLS, "reasoning") and item.get("role") != "assistant":
             continue
@@ -237,7 +258,7 @@ def items_without_invented_fields(c: Context) -> Refusal | None:
         for number, part in enumerate(as_list(item.get("content"))):
             places += [(f"input[{place}].content[{number}].{name}", name, value) for name, value in as_dict(part).items()]
         for where, name, value in places:
-            if (value is None and name not in NULLABLE) or (name == "status" and item_type(item) == "reasoning"):
+            if value is None and name not in NULLABLE:
                 return refused(f"Unknown parameter: '{shown(where)}'.", "unknown_parameter", where)
     return None
 
@@ -263,6 +284,21 @@ def content_fits_the_role(c: Context) -> Refusal | None:
                 allowed = ", ".join(f"'{word}'" for word in PARTS[role])
                 where = f"input[{place}].{'content' if item_type(item) == 'message' else 'output'}[{number}]"
                 return refused(f"Invalid value: '{kind}'. Supported values are: {allowed}.", "invalid_value", where)
+    return None
+
+
+PART_TEXTS = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
+
+
+@BOOK.rule(f"{DOC} R8; the types of the package openai", RESPONSES)
+def content_has_its_text(c: Context) -> Refusal | None:
+    """A part of content that is a text has one: `text`, in a refusal `refusal`."""
+    for place, item in enumerate(items(c.body)):
+        for name in ("content", "output"):
+            for number, part in enumerate(as_list(item.get(name))):
+                needed = PART_TEXTS.get(as_text(as_dict(part).get("type")))
+                if needed is not None and part.get(needed) is None:
+                    return missing(f"input[{place}].{name}[{number}].{needed}")
     return None
 
 
@@ -357,22 +393,25 @@ def _conversation(c: Context) -> list[JSON]:
 @BOOK.rule(f"{DOC} R5", RESPONSES)
 def every_output_has_its_call(c: Context) -> Refusal | None:
     """An output comes after its call and is found by the call's `call_id` (call_...), not by the call item's own `id`
-    (fc_...); one output for each call."""
+    (fc_...)."""
     calls: dict[str, str] = {}
-    answered: set[str] = set()
     for item in _conversation(c):
         call_id = as_text(item.get("call_id"))
         if item_type(item) in CALLS:
             calls[call_id] = as_text(item.get("id"))
-        elif item_type(item) in OUTPUTS:
-            if call_id not in calls:
-                hint = " That is the item's id; a call is answered by its call_id." if call_id in calls.values() else ""
-                text = f"No tool call found for function call output with call_id {shown(call_id)}.{hint}"
-                return refused(text, None, "input")
-            if call_id in answered:
-                return refused(f"Function call {shown(call_id)} has more than one output.", None, "input")
-            answered.add(call_id)
+        elif item_type(item) in OUTPUTS and call_id not in calls:
+            hint = " That is the item's id; a call is answered by its call_id." if call_id in calls.values() else ""
+            text = f"No tool call found for function call output with call_id {shown(call_id)}.{hint}"
+            return refused(text, None, "input")
     return None
+
+
+@BOOK.rule(f"{DOC} R5", RESPONSES, doubt="the sources say that each call has its output, not that a second one is refused")
+def one_output_for_each_call(c: Context) -> Refusal | None:
+    """A call has one output, and not a second one."""
+    outputs = Counter(as_text(item.get("call_id")) for item in _conversation(c) if item_type(item) in OUTPUTS)
+    twice = next((call_id for call_id, number in outputs.items() if number > 1), None)
+    return refused(f"Function call {shown(twice)} has more than one output.", None, "input") if twice is not None else None
 
 
 @BOOK.rule(f"{DOC} R5", RESPONSES)
