@@ -23,8 +23,7 @@ import threading
 import time
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 
 from lessonlib.errors import InvalidRequest, LessonError
@@ -96,24 +95,22 @@ _PHASES = {"ConnectTimeout": "connect", "WriteTimeout": "write", "PoolTimeout": 
 
 
 class _Waiting:
-    """A `with` block around every wait for the network: looks at the clock before it and translates the HTTP library's
-    errors. It is never open while a consumer has control."""
+    """What surrounds every wait for the network: a look at the clock before it, and our error for the HTTP library's. Never
+    around a consumer's code. Not a `with` block, because it costs too much where a read brings 64 bytes."""
 
-    __slots__ = ("_exchange", "_sent")
+    __slots__ = ("_exchange", "_sent", "begin")
 
     def __init__(self, exchange: Exchange, sent: httpx.Request) -> None:
+        self.begin = exchange.check_total
         self._exchange = exchange
         self._sent = sent
 
-    def __enter__(self) -> None:
-        self._exchange.check_total()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is None:
-            return
+    def failed(self, error: Exception) -> NoReturn:
+        """Raises our error for one of the HTTP library, and anything else as it is."""
         translated = _translate(error, self._exchange, self._sent.url)
-        if translated is not None:
-            raise translated from _without_keys(error, self._exchange, self._sent)
+        if translated is None:
+            raise error
+        raise translated from _without_keys(error, self._exchange, self._sent)
 
 
 def _translate(error: BaseException, exchange: Exchange, url: httpx.URL) -> LessonError | None:
@@ -311,8 +308,8 @@ class Client(_Base["httpx.BaseTransport", "httpx.Client"]):
         exchange, waiting, reply = self._send(request, stream=False)
         try:
             chunks = reply.iter_bytes()
-            while not exchange.finished and (chunk := self._read(waiting, chunks)) is not None:
-                exchange.feed(chunk)
+            while not exchange.finished:
+                exchange.feed(self._read(waiting, chunks))
         finally:
             reply.close()
         return exchange.answer()
@@ -326,14 +323,11 @@ class Client(_Base["httpx.BaseTransport", "httpx.Client"]):
         exchange, waiting, reply = self._send(request, stream=True)
         try:
             chunks = reply.iter_bytes()
-            while not exchange.finished and (chunk := self._read(waiting, chunks)) is not None:
-                for events in exchange.feed(chunk):
-                    if exchange.done:
-                        reply.close()
-                    yield from events
-            if not exchange.done:
-                for events in exchange.close():
-                    yield from events
+            while not exchange.finished:
+                yield from exchange.feed(self._read(waiting, chunks))
+            last = exchange.close()
+            reply.close()
+            yield from last
         finally:
             reply.close()
 
@@ -355,15 +349,21 @@ class Client(_Base["httpx.BaseTransport", "httpx.Client"]):
         http = self._open()
         sent, exchange = self._prepare(http, request, stream)
         waiting = _Waiting(exchange, sent)
-        with waiting:
+        waiting.begin()
+        try:
             reply = http.send(sent, stream=True, follow_redirects=False)
+        except Exception as error:
+            waiting.failed(error)
         exchange.begin(reply.status_code, reply.headers)
         self._wait_for_body(sent, exchange)
         return exchange, waiting, reply
 
     def _read(self, waiting: _Waiting, chunks: Iterator[bytes]) -> bytes | None:
-        with waiting:
+        waiting.begin()
+        try:
             return next(chunks, None)
+        except Exception as error:
+            waiting.failed(error)
 
     def _open(self) -> httpx.Client:
         if self._closed:
@@ -398,8 +398,8 @@ class AsyncClient(_Base["httpx.AsyncBaseTransport", "httpx.AsyncClient"]):
         exchange, waiting, reply = await self._send(request, stream=False)
         try:
             chunks = reply.aiter_bytes()
-            while not exchange.finished and (chunk := await self._read(waiting, chunks)) is not None:
-                exchange.feed(chunk)
+            while not exchange.finished:
+                exchange.feed(await self._read(waiting, chunks))
         finally:
             await reply.aclose()
         return exchange.answer()
@@ -414,16 +414,13 @@ class AsyncClient(_Base["httpx.AsyncBaseTransport", "httpx.AsyncClient"]):
         exchange, waiting, reply = await self._send(request, stream=True)
         try:
             chunks = reply.aiter_bytes()
-            while not exchange.finished and (chunk := await self._read(waiting, chunks)) is not None:
-                for events in exchange.feed(chunk):
-                    if exchange.done:
-                        await reply.aclose()
-                    for event in events:
-                        yield event
-            if not exchange.done:
-                for events in exchange.close():
-                    for event in events:
-                        yield event
+            while not exchange.finished:
+                for event in exchange.feed(await self._read(waiting, chunks)):
+                    yield event
+            last = exchange.close()
+            await reply.aclose()
+            for event in last:
+                yield event
         finally:
             await reply.aclose()
 
@@ -445,15 +442,21 @@ class AsyncClient(_Base["httpx.AsyncBaseTransport", "httpx.AsyncClient"]):
         http = self._open()
         sent, exchange = self._prepare(http, request, stream)
         waiting = _Waiting(exchange, sent)
-        with waiting:
+        waiting.begin()
+        try:
             reply = await http.send(sent, stream=True, follow_redirects=False)
+        except Exception as error:
+            waiting.failed(error)
         exchange.begin(reply.status_code, reply.headers)
         self._wait_for_body(sent, exchange)
         return exchange, waiting, reply
 
     async def _read(self, waiting: _Waiting, chunks: AsyncIterator[bytes]) -> bytes | None:
-        with waiting:
+        waiting.begin()
+        try:
             return await anext(chunks, None)
+        except Exception as error:
+            waiting.failed(error)
 
     def _open(self) -> httpx.AsyncClient:
         """Connections belong to the event loop that opened them: when that one is gone (`asyncio.run` a second time), so

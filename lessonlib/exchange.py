@@ -16,8 +16,9 @@ no vendor is known by name (wire/). Rules: docs/decisions/three-checks.md and ti
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlsplit
@@ -184,8 +185,9 @@ def _excerpt(body: bytes) -> str:
 
 
 class Exchange:
-    """One request and its answer. The client tells it what came (`begin`, `feed`) and that no more will come (`close` for
-    a stream, `answer` for a whole answer); `finished` says that no more is wanted."""
+    """One request and its answer. The client tells it what came (`begin`, `feed`) until it is `finished`: the protocol's own
+    end has come, something went wrong, enough of a body that is no answer has been read, or the body has ended. Then `close`
+    judges a stream, and `answer` a whole answer."""
 
     def __init__(
         self,
@@ -201,6 +203,7 @@ class Exchange:
     ) -> None:
         self.host = host
         self.done = False
+        self.finished = False
         self._wire = wire
         self._name = name
         self._stream = stream
@@ -208,6 +211,7 @@ class Exchange:
         self._timeouts = timeouts
         self._clock = clock
         self._started = clock()
+        self._deadline = math.inf if timeouts.total is None else self._started + timeouts.total
         self._phase = "total" if first(timeouts.total, timeouts.read) else "read"
         self._parser = SSEParser(max_event_bytes)
         self._decoder = wire.decoder()
@@ -216,6 +220,8 @@ class Exchange:
         self._is_events: bool | None = False
         self._body: list[bytes] = []
         self._room = 0
+        self._last: Sequence[Event] = ()
+        self._failure: LessonError | None = None
 
     # ------------------------------------------------------------ what came
 
@@ -230,21 +236,35 @@ class Exchange:
         whole = self._ok and not self._stream
         self._room = MAX_BODY_BYTES if whole else MAX_ERROR_BYTES
 
-    def feed(self, chunk: bytes) -> Iterable[Sequence[Event]]:
-        """The next bytes of the body: the events that they completed."""
+    def feed(self, chunk: bytes | None) -> list[Event]:
+        """The next bytes of the body, None at its end: the events that they completed. Those that end the answer are for
+        `close`, and so is an error: what arrived before it is handed out first."""
+        if chunk is None:
+            self.finished = True
+            return [] if self._is_events is False else self._fold(chunk)
         if self._is_events is None:
             self._is_events = may_be_events(chunk)  # blank bytes before it mean nothing to either reader
         if self._is_events:
             return self._fold(chunk)
         self._body.append(chunk[: self._room + 1])
         self._room -= len(chunk)
-        return ()
+        self.finished = self._room < 0
+        return []
 
-    def close(self) -> Iterable[Sequence[Event]]:
-        """No more will come of the stream. Raises unless it ended as its protocol says."""
-        if self._is_events is not False:
-            return self._end()
-        raise self.failed(self._refusal())
+    def close(self) -> Sequence[Event]:
+        """The events that end the stream, the last one Done. Raises what went wrong, and unless it ended as its protocol
+        says."""
+        if self._failure is not None:
+            raise self._failure
+        if self._is_events is False:
+            raise self.failed(self._refusal())
+        if not self.done:
+            try:
+                self._end(self._decoder.close(self._parser.stray))
+            except LessonError as error:
+                self.failed(error)
+                raise
+        return self._last
 
     def answer(self) -> Response:
         """The whole answer. Raises what the three checks find."""
@@ -260,49 +280,31 @@ class Exchange:
         log.debug("%s: stopped with %s (%s)", self._name, response.stop, response.raw_stop)
         return response
 
-    @property
-    def finished(self) -> bool:
-        """No more bytes are wanted: the protocol's own end has come, or enough of a body that is no answer."""
-        return self.done or self._room < 0
-
     # ------------------------------------------------------------ streams
 
-    def _fold(self, chunk: bytes) -> Iterator[Sequence[Event]]:
+    def _fold(self, chunk: bytes | None) -> list[Event]:
+        """One list for each read: handing each event out through every layer costs more than decoding it."""
         decoder = self._decoder
+        events: list[Event] = []
         try:
-            for sse in self._parser.feed(chunk):
-                events = decoder.feed(sse)
+            for sse in self._parser.close() if chunk is None else self._parser.feed(chunk):
+                found = decoder.feed(sse)
                 if decoder.done:
-                    yield self._last(events)
-                    return
-                if events:
-                    yield events
+                    self._end(found)
+                    break
+                events += found
         except LessonError as error:
-            self.failed(error)
-            raise
+            self._failure = self.failed(error)
+            self.finished = True
+        return events
 
-    def _end(self) -> Iterator[Sequence[Event]]:
-        decoder = self._decoder
-        try:
-            for sse in self._parser.close():
-                events = decoder.feed(sse)
-                if decoder.done:
-                    yield self._last(events)
-                    return
-                yield events
-            yield self._last(decoder.close(self._parser.stray))
-        except LessonError as error:
-            self.failed(error)
-            raise
-
-    def _last(self, events: Sequence[Event]) -> Sequence[Event]:
+    def _end(self, events: Sequence[Event]) -> None:
         """The events that finish the stream: the last one is Done, with the name of who answered."""
-        self.done = True
-        named = [Done(self._named(event.response)) if isinstance(event, Done) else event for event in events]
-        for event in named:
+        self.done = self.finished = True
+        self._last = [Done(self._named(event.response)) if isinstance(event, Done) else event for event in events]
+        for event in self._last:
             if isinstance(event, Done):
                 log.debug("%s: stopped with %s (%s)", self._name, event.response.stop, event.response.raw_stop)
-        return named
 
     def _refusal(self) -> LessonError:
         if not self._ok:
@@ -347,19 +349,15 @@ class Exchange:
     def patience(self) -> float | None:
         """Seconds to wait for the next bytes of the body."""
         pause = self._timeouts.idle if self._is_events is not False else self._timeouts.read
-        left = None if self._timeouts.total is None else max(0.001, self._timeouts.total - self._elapsed())
+        left = None if self._timeouts.total is None else max(0.001, self._deadline - self._clock())
         total_is_first = first(left, pause)
         self._phase = "total" if total_is_first else "idle" if self._is_events is not False else "read"
         return left if total_is_first else pause
 
     def check_total(self) -> None:
         """Raises TransportTimeout when the whole exchange has taken too long."""
-        total = self._timeouts.total
-        if total is not None and self._elapsed() >= total:
+        if self._clock() >= self._deadline:
             raise self.timed_out("total")
-
-    def _elapsed(self) -> float:
-        return self._clock() - self._started
 
     # ------------------------------------------------------------ inside
 

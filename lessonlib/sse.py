@@ -29,6 +29,7 @@ MAX_EVENT_BYTES = 10 * 1024 * 1024
 """Default limit of one event: enough for a base64 picture, small enough to stop a stream that never sends a line end."""
 
 DONE = b"[DONE]"
+_LF, _CR = 10, 13  # as numbers: `_CR in chunk` looks for a byte, which is several times faster than for a string of bytes
 _BOM = b"\xef\xbb\xbf"
 _DATA = b"data: "
 _STRAY_BYTES = 16 * 1024
@@ -76,8 +77,11 @@ class SSEParser:
         if self._fault is not None:
             raise self._fault
         events: list[ServerSentEvent] = []
+        lines = self._lines(chunk)
+        if not lines and len(self._line) <= self.max_event_bytes:
+            return events  # a small read within a line
         try:
-            self._read(self._lines(chunk), events)
+            self._read(lines, events)
         except EventTooLarge as fault:
             self._fault = fault
             if not events:
@@ -103,10 +107,12 @@ class SSEParser:
         """The lines that `chunk` ended. A line without its end is collected; it becomes bytes once, when it ends."""
         if self._start or self._after_cr:
             chunk = self._continued(chunk)
-        if b"\r" in chunk:
+        if _CR in chunk:
             self._after_cr = chunk.endswith(b"\r")
             lines = chunk.splitlines()  # on bytes: at LF, CR and CRLF, and nowhere else
             tail = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
+        elif _LF not in chunk:  # a small read, within a line
+            lines, tail = [], chunk
         else:
             lines = chunk.split(b"\n")
             tail = lines.pop()

@@ -723,6 +723,9 @@ class MessagesDecoder(StreamDecoder):
             raise ProtocolError(f"a delta for content block {index}, which is not open")
         delta = payload["delta"]
         kind = delta["type"]
+        if kind == "text_delta" and block.kind == "text" and type(text := delta["text"]) is str and text:  # nearly every one
+            block.pieces.append(text)
+            return (TextDelta(index, text),)
         piece = PIECES.get(kind)
         if piece is None:
             return self._other_delta(block, kind, delta)

@@ -445,14 +445,10 @@ class StreamDecoder:
     def __init__(self, wire: WireFormat) -> None:
         self.wire = wire
         self.state = next(iter(self.TABLE))
+        self.done = False  # the protocol's own end has come; nothing after it is read
         self.ignored: dict[str, int] = {}  # events that the table does not know, and how often they came: for reports
         self._row: Mapping[str, tuple[Handler | None, str]] | None = self._rows[self.state]
         self._response: Response | None = None
-
-    @property
-    def done(self) -> bool:
-        """The protocol's own end has come; nothing after it is read."""
-        return self.state == "DONE"
 
     def feed(self, sse: ServerSentEvent) -> Sequence[Event]:
         """The unified events of one server-sent event. Raises APIError for an error inside the stream, ProtocolError for
@@ -542,6 +538,7 @@ class StreamDecoder:
 
     def _move(self, state: str) -> None:
         self.state = state
+        self.done = state == "DONE"
         self._row = self._rows.get(state)
 
     def _unexpected(self, kind: str) -> Sequence[Event]:
