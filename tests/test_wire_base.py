@@ -134,7 +134,8 @@ def test_values_of_the_wrong_type_are_read_as_nothing() -> None:
     assert [as_dict(value) for value in ({"a": 1}, None, [], "x")] == [{"a": 1}, {}, {}, {}]
     assert [as_list(value) for value in ([1], None, {}, "x")] == [[1], [], [], []]
     assert [as_text(value) for value in ("x", None, 1, [])] == ["x", "", "", ""]
-    assert [as_count(value) for value in (0, 7, None, True, "7", 7.0)] == [0, 7, None, None, None, None]
+    assert [as_count(value) for value in (0, 7, None, True, "7", 7.5)] == [0, 7, None, None, None, None]
+    assert [as_count(7.0), type(as_count(7.0)), as_count(float("nan"))] == [7, int, None]
     assert [word(value) for value in ("x", "", None, 429, True, [])] == ["x", None, None, "429", None, None]
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -124,8 +125,16 @@ def no_text(value: Any) -> ProtocolError:
 
 
 def as_count(value: Any) -> int | None:
-    """A token count, or None where the vendor reported none."""
+    """A token count, or None where the vendor reported none. Some gateways write whole numbers as 12.0."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def fitting_name(name: str) -> str:
+    """The name of a call as OpenAI's APIs take it back: models call tools that nobody has, `browser.tabs.open` or nothing at
+    all, and a history with such a name is refused in every later request."""
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
 
 
 def merge_extra(body: JSON, extra: Mapping[str, Any]) -> JSON:
@@ -606,6 +615,7 @@ __all__ = [
     "cut_call",
     "error_object",
     "first_env",
+    "fitting_name",
     "function_call",
     "is_secret_header",
     "merge_extra",

@@ -42,6 +42,7 @@ class Dialect:
     max_stop: how many stop sequences it takes, None if it does not say.
     object_arguments: wants a call's arguments as an object, not as JSON text.
     result_name: wants the tool's name on its result. call_ids: a regular expression that ids of calls must match.
+    plain_names: takes only letters, digits, `_` and `-` in the name of a call, and 64 of them.
     bridge: what to put into the model's mouth where a user message follows tool results, for services that refuse that.
     """
 
@@ -70,6 +71,7 @@ class Dialect:
     object_arguments: bool = False
     result_name: bool = False
     call_ids: str = ""
+    plain_names: bool = False
     bridge: str = ""
 
 
@@ -84,6 +86,8 @@ _ROWS = (
         custom_tools=True,
         store=True,
         max_stop=4,
+        call_ids=".{1,40}",
+        plain_names=True,
     ),
     Dialect(
         "azure",
@@ -95,6 +99,8 @@ _ROWS = (
         deployments=True,
         cap="max_completion_tokens",
         max_stop=4,
+        call_ids=".{1,40}",
+        plain_names=True,
     ),
     Dialect(
         "deepseek",
@@ -106,6 +112,7 @@ _ROWS = (
         parallel=False,
         strict=False,
         schema=False,
+        plain_names=True,
     ),
     Dialect(
         "qwen",
@@ -126,6 +133,7 @@ _ROWS = (
         parallel=False,
         strict=False,
         choice="auto",
+        plain_names=True,
     ),
     Dialect(
         "mistral",
@@ -136,6 +144,7 @@ _ROWS = (
         stream_usage=False,
         result_name=True,
         call_ids="[a-zA-Z0-9]{9}",
+        plain_names=True,
         bridge="I have the results of the tools.",
     ),
     Dialect(
@@ -162,6 +171,8 @@ _ROWS = (
         reasoning="object",
         replay="always",
         replay_fields=("reasoning_details", "reasoning", "reasoning_content"),
+        call_ids=".{1,40}",
+        plain_names=True,
     ),
     Dialect(
         "vllm",

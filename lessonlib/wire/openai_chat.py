@@ -70,6 +70,7 @@ from lessonlib.wire.base import (
     cut_call,
     error_object,
     first_env,
+    fitting_name,
     function_call,
     no_text,
     retryable_status,
@@ -109,6 +110,9 @@ KNOWN_FIELDS = frozenset({"role", "content", "refusal", "tool_calls", "function_
 DELTA_FIELDS = frozenset({"index", "delta", "message"})
 """The fields of a choice that are read before the others."""
 
+CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
+"""Where services put the cached part of the prompt that leave its details out (section 5)."""
+
 OPEN_TAG, CLOSE_TAG = "<think>", "</think>"
 
 END_MARKERS = ("[DONE]", "DONE")
@@ -117,7 +121,8 @@ END_MARKERS = ("[DONE]", "DONE")
 QUOTAS = frozenset({
     "insufficient_quota", "credit_balance_exhausted", "organization_spend_limit_exceeded",
     "project_spend_limit_exceeded", "organization_usage_limit_exceeded", "billing_hard_limit_reached",
-    "billing_not_active", "usage_not_included",
+    "billing_not_active", "usage_not_included", "usage_limit_reached",
+    "exceeded_current_quota_error", "quota_exceeded", "1113",  # Moonshot, GitHub Copilot, Z.AI
 })  # fmt: skip
 """Types and codes of a 429 that no waiting will lift."""
 
@@ -396,11 +401,12 @@ def _encode_call(call: ToolCall, dialect: Dialect, ids: dict[str, str]) -> JSON:
     ids[call.call_id] = call.call_id if own.get("id") else _fitting_id(call.call_id, dialect)
     head = {key: value for key, value in own.items() if value is not None and key not in ("function", "custom")}
     head |= {"id": ids[call.call_id], "type": "function"}
+    name = _fitting_name(call.name, dialect)
     if call.kind == "custom" and dialect.custom_tools:
         given = as_dict(own.get("custom"))
-        return {**head, "type": "custom", "custom": {**given, "name": call.name, "input": call.raw_args}}
+        return {**head, "type": "custom", "custom": {**given, "name": name, "input": call.raw_args}}
     given = {key: value for key, value in as_dict(own.get("function")).items() if value is not None}
-    return {**head, "function": {**given, "name": call.name, "arguments": _encode_arguments(call, dialect)}}
+    return {**head, "function": {**given, "name": name, "arguments": _encode_arguments(call, dialect)}}
 
 
 def _encode_arguments(call: ToolCall, dialect: Dialect) -> Any:
@@ -413,6 +419,10 @@ def _encode_arguments(call: ToolCall, dialect: Dialect) -> Any:
     else:
         return call.raw_args
     return arguments if dialect.object_arguments else compact(arguments)
+
+
+def _fitting_name(name: str, dialect: Dialect) -> str:
+    return fitting_name(name) if dialect.plain_names else name
 
 
 def _fitting_id(call_id: str, dialect: Dialect) -> str:
@@ -436,7 +446,8 @@ def _encode_result(result: ToolResult, dialect: Dialect, ids: Mapping[str, str])
     if result.is_error:
         text = f"ERROR: {text}" if text else "ERROR"
     message = {"role": "tool", "tool_call_id": ids.get(result.call_id, result.call_id), "content": text}
-    return {**message, "name": result.name} if dialect.result_name and result.name else message
+    named = dialect.result_name and result.name
+    return {**message, "name": _fitting_name(result.name, dialect)} if named else message
 
 
 def _result_text(result: ToolResult) -> str:
@@ -665,8 +676,10 @@ def decode_message(message: JSON, response_id: str, *, raw_stop: str | None) -> 
     if refusal:
         placed.append(Placed("refusal", 0, Text(text=refusal, wire=NAME, raw={"refusal": refusal})))
     cut = raw_stop is not None and STOP.get(raw_stop) not in (StopReason.END, StopReason.TOOL_USE)
-    for number, call in enumerate(_entries(message.get("tool_calls"))):
-        placed.append(Placed("call", number, decode_call(as_dict(call), made_up_id(response_id, number), cut=cut)))
+    for number, entry in enumerate(_entries(message.get("tool_calls"))):
+        call = decode_call(as_dict(entry), made_up_id(response_id, number), cut=cut)
+        if call.name or call.args or call.raw_args.strip():  # some servers close a stream with an entry that is all empty
+            placed.append(Placed("call", number, call))
     deprecated = as_dict(message.get("function_call"))
     if deprecated.get("name"):
         placed.append(Placed("function", 0, _decode_function(deprecated, made_up_id(response_id, 0), cut=cut)))
@@ -805,11 +818,11 @@ def decode_usage(usage: Any) -> Usage | None:
     reasoning = as_count(as_dict(usage.get("completion_tokens_details")).get("reasoning_tokens"))
     if reasoning is None:
         reasoning = as_count(usage.get("reasoning_tokens"))
-    cached = as_count(prompt_details.get("cached_tokens"))
+    cached = [as_count(count) for count in (prompt_details.get("cached_tokens"), *map(usage.get, CACHED))]
     return Usage(
         input_tokens=prompt,
         output_tokens=_all_output(prompt, output, reasoning, as_count(usage.get("total_tokens"))),
-        cached_tokens=cached if cached is not None else as_count(usage.get("prompt_cache_hit_tokens")),
+        cached_tokens=next((count for count in cached if count is not None), None),
         cache_write_tokens=as_count(prompt_details.get("cache_write_tokens")),
         reasoning_tokens=reasoning,
         raw=usage,
@@ -832,6 +845,10 @@ def _all_output(prompt: int | None, output: int | None, reasoning: int | None, t
 # ---------------------------------------------------------------- the stream: which call does a piece belong to?
 
 
+_PLACEHOLDER = 8
+"""A placeholder for arguments is shorter than this."""
+
+
 @dataclass(slots=True)
 class CallSlot:
     """A call that is being built. `whole` holds arguments that came as an object."""
@@ -844,6 +861,7 @@ class CallSlot:
     body: str = "function"
     fields: dict[str, list[Any]] = field(default_factory=dict)
     pieces: list[str] = field(default_factory=list)
+    size: int = 0  # of the pieces together
     whole: Any = None
 
     @property
@@ -864,6 +882,24 @@ class CallSlot:
         if self.whole is not None:
             return bool(arguments)
         return bool(self.pieces) and self.pieces[-1].rstrip().endswith("}") and arguments.lstrip().startswith("{")
+
+    def repeats(self, arguments: Any) -> bool:
+        """Whether these are all of its arguments once more: gateways sum up at the end what they have streamed."""
+        if not isinstance(arguments, str):
+            return self.whole is not None and self.whole == arguments
+        return len(arguments) == self.size > 0 and self.looks_ended_before(arguments) and arguments == "".join(self.pieces)
+
+    def take(self, arguments: str) -> bool:
+        """Adds a piece of the arguments, if it is one. Two things that gateways send could never become one JSON object,
+        so they are no pieces of it: all of it once more, and a `{}` from before there were any arguments."""
+        if self.repeats(arguments):
+            return False
+        if self.size < _PLACEHOLDER and self.looks_ended_before(arguments) and "".join(self.pieces).split() == ["{}"]:
+            self.pieces.clear()
+            self.size = 0
+        self.pieces.append(arguments)
+        self.size += len(arguments)
+        return True
 
     def fold(self) -> JSON:
         """The entry of `tool_calls` as a whole answer would hold it."""
@@ -912,7 +948,7 @@ class CallAssembler:
         if at_index is None:
             return self._at_new_index(call_id, content.get("name"))
         if call_id:
-            return self._new() if at_index.call_id else at_index
+            return self._new() if at_index.call_id and self._is_head(at_index, content) else at_index
         return self._new() if self._begins(at_index, content) else at_index
 
     def _with_known_id(self, known: CallSlot, index: int | None, at_index: CallSlot | None, content: JSON) -> CallSlot:
@@ -921,7 +957,7 @@ class CallAssembler:
             known = at_index
         elif content.get("name") and index is not None and at_index is None and known.has_index:
             return self._new()
-        return self._new() if self._begins(known, content) else known
+        return self._new() if self._begins(known, content) and not known.repeats(content.get("arguments")) else known
 
     def _at_new_index(self, call_id: str, name: Any) -> CallSlot:
         """Pieces that carry nothing but a new index follow a head that was sent under a wrong one, if there is such a head:
@@ -939,6 +975,12 @@ class CallAssembler:
         if name and any(slot is last for slot in touched):
             return self._new()  # two entries in one chunk, neither with an id: two calls
         return self._new() if self._begins(last, content) else last
+
+    @staticmethod
+    def _is_head(slot: CallSlot, content: JSON) -> bool:
+        """Whether a piece with a new id begins another call. Some services make up an id for every piece; a piece without a
+        name goes on with the call that has one, as long as its arguments are not whole."""
+        return bool(content.get("name")) or not slot.name or slot.looks_ended_before(content.get("arguments"))
 
     @staticmethod
     def _begins(slot: CallSlot, content: JSON) -> bool:
@@ -967,8 +1009,9 @@ class CallAssembler:
         if arguments is None or arguments == "":
             return ""
         if isinstance(arguments, str):
-            slot.pieces.append(arguments)
-            return arguments
+            return arguments if slot.take(arguments) else ""
+        if slot.repeats(arguments):
+            return ""
         slot.whole = arguments
         return compact(arguments)
 
@@ -1304,7 +1347,7 @@ class ChatDecoder(StreamDecoder):
     def _payload(self, sse: ServerSentEvent) -> Any:
         """As in the base. Some servers forget the brackets of the end marker."""
         bare = sse.data.strip()
-        return bare.decode("ascii") if bare == b"DONE" else super()._payload(sse)
+        return bare.decode("ascii") if bare in (b"DONE", DONE) else super()._payload(sse)
 
     def end_words(self) -> str:
         return "a finish reason or [DONE]"

@@ -16,6 +16,7 @@ is an opaque part. With `previous_response_id` in `extra`, `messages` is what ca
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import re
 from collections import deque
@@ -65,6 +66,7 @@ from lessonlib.wire.base import (
     cut_call,
     error_object,
     first_env,
+    fitting_name,
     function_call,
     no_text,
     read_json,
@@ -74,6 +76,8 @@ from lessonlib.wire.base import (
 )  # fmt: skip
 
 NAME = "openai-responses"
+
+LONGEST_ID = 64
 
 ENCRYPTED = "reasoning.encrypted_content"
 """The `include` that asks for encrypted reasoning; a 400 on a model that does not reason (section R2)."""
@@ -385,31 +389,36 @@ def encode_assistant(message: Message, *, store: bool) -> list[JSON]:
 def encode_item(part: Part) -> JSON:
     """One item of an assistant message: an own one as it came, but for what input refuses; a foreign one is rebuilt."""
     raw = part.raw_for(NAME)
-    if raw is not None:
-        return _replayed(raw) | _call_fields(part)
     match part:
+        case ToolCall(kind="function" | "custom") if raw is not None:
+            return _replayed(raw) | _call_fields(part)
+        case _ if raw is not None:
+            return _replayed(raw)
         case Text():
             return {"role": "assistant", "content": part.text}
         case Image():
             return {"role": "assistant", "content": "[a picture, which this API cannot be given as the assistant's own]"}
         case ToolCall(kind="custom"):
-            return {"type": "custom_tool_call", "name": part.name} | _call_fields(part)
+            return {"type": "custom_tool_call"} | _call_fields(part)
         case ToolCall():
-            return {"type": "function_call", "name": part.name} | _call_fields(part)
+            return {"type": "function_call"} | _call_fields(part)
         case _:
             raise InvalidRequest(f"a {part.type} part does not belong into an assistant message for {NAME}")
 
 
-def _call_fields(part: Part) -> JSON:
+def _call_fields(call: ToolCall) -> JSON:
     """What input requires of a call. Some servers leave it out or send the arguments as an object."""
-    if not isinstance(part, ToolCall) or part.kind not in ("function", "custom"):
-        return {}
-    if part.kind == "custom":
-        return {"call_id": part.call_id, "input": as_text((part.args or {"input": part.raw_args}).get("input"))}
-    return {
-        "call_id": part.call_id,
-        "arguments": part.raw_args if part.raw_args or part.args is None else compact(part.args),
-    }
+    head = {"call_id": fitting_id(call.call_id), "name": fitting_name(call.name)}
+    if call.kind == "custom":
+        return {**head, "input": as_text((call.args or {"input": call.raw_args}).get("input"))}
+    return {**head, "arguments": call.raw_args if call.raw_args or call.args is None else compact(call.args)}
+
+
+def fitting_id(call_id: str) -> str:
+    """The id of a call, which input takes with 1 to 64 characters. Other vendors' are longer, some servers give none."""
+    if 0 < len(call_id) <= LONGEST_ID:
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def encode_user(message: Message, calls: Mapping[str, ToolCall]) -> list[JSON]:
@@ -548,11 +557,11 @@ def encode_result(result: ToolResult, call: ToolCall | None) -> JSON:
 
 
 def _function_result(result: ToolResult, raw: JSON) -> JSON:
-    return {"type": "function_call_output", "call_id": result.call_id, "output": _result_output(result)}
+    return {"type": "function_call_output", "call_id": fitting_id(result.call_id), "output": _result_output(result)}
 
 
 def _custom_result(result: ToolResult, raw: JSON) -> JSON:
-    return {"type": "custom_tool_call_output", "call_id": result.call_id, "output": _result_output(result)}
+    return {"type": "custom_tool_call_output", "call_id": fitting_id(result.call_id), "output": _result_output(result)}
 
 
 def _result_output(result: ToolResult) -> str | list[JSON]:

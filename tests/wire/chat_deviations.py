@@ -1,4 +1,4 @@
-"""The 44 ways in which services deviate from Chat Completions, each as the smallest answer that shows it.
+"""The 47 ways in which services deviate from Chat Completions, each as the smallest answer that shows it.
 
 `docs/wire/openai-chat.md` sections 3.1, 7 and 8 hold the tables that this file renders; test_openai_chat.py compares them,
 reads every answer, and lets the official SDK's helper read the streams too. A `Deviation` with several answers gives several
@@ -341,6 +341,31 @@ DEVIATIONS = (
                     chunk(finish="stop", id="chatcmpl-3")), text="Hi!"),),
     ),
     Deviation(44, "what others demand is refused", "Groq (reasoning), Kimi (a forced tool)", "gptel #774; octopus #251"),
+    Deviation(
+        45, "a new id in every chunk of a call", "vLLM for gpt-oss, mlx-openai-server",
+        "vllm #23522; mlx-openai-server #216",
+        (called(calls(entry("f", "", index=0, id="a")), calls(entry(arguments='{"city":', index=0, id="x")),
+                calls(entry(arguments='"Oslo"}', index=0, id="y"))),
+         called(calls(entry("f", OSLO, index=0, id="a")), calls(entry(None, '{"city":', index=1, id="b")),
+                calls(entry("f", '"Lima"}', index=1)), result=(A, B))),
+    ),
+    Deviation(
+        46, "`{}` before the arguments", "gateways in front of Bedrock", "openai-agents-js #712",
+        (called(calls(entry("f", "{}", index=0, id="a")), calls(entry(arguments=OSLO, index=0))),
+         called(calls(entry("f", "{}", index=0, id="a")), calls(entry(arguments='{"city":', index=0)),
+                calls(entry(arguments='"Oslo"}', index=0))),
+         called(calls(entry("f", "{}", index=0, id="a")), calls(entry(arguments="", index=0)), result=(("a", "f", {}),))),
+    ),
+    Deviation(
+        47, "all arguments of a call once more at its end", "LiteLLM and other gateways",
+        "litellm #20480; opencodex #361; cogito #66",
+        (called(calls(entry("f", '{"city":', index=0, id="a")), calls(entry(arguments='"Oslo"}', index=0)),
+                calls(entry("f", OSLO, index=0, id="a"))),
+         called(calls(entry("f", "", index=0, id="a")), calls(entry(arguments=OSLO, index=0)),
+                calls(entry(arguments=OSLO, index=0))),
+         called(calls(entry("f", OSLO, id="a")), calls(entry("f", OSLO, id="a"))),
+         called(calls(entry("f", {"city": "Oslo"}, index=0, id="a")), calls(entry("f", {"city": "Oslo"}, index=0, id="a")))),
+    ),
 )  # fmt: skip
 
 

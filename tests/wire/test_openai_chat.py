@@ -1,6 +1,6 @@
 """Chat Completions' own rules: what the contract suite, which is the same for all wires, cannot know.
 
-The numbers are sections of docs/wire/openai-chat.md. The 44 deviations of section 7 stand in chat_deviations.py; every one
+The numbers are sections of docs/wire/openai-chat.md. The 47 deviations of section 7 stand in chat_deviations.py; every one
 is read here, and where it concerns the request, a test bears its number (`@deviation(14)`).
 """
 
@@ -700,6 +700,37 @@ def test_the_field_exists_even_if_it_is_empty(dialect: str) -> None:
     assert "reasoning_content" not in sent(Message.user("Hi"), Message.assistant("Hi"), dialect=dialect)[1]
 
 
+STRICT_IDS = [name for name, row in DIALECTS.items() if row.call_ids and row.base_url]
+PLAIN_NAMES = [name for name, row in DIALECTS.items() if row.plain_names and row.base_url]
+
+
+@pytest.mark.parametrize("dialect", STRICT_IDS)
+@pytest.mark.parametrize("call_id", ["", "ws_689e2d4880a0819d98acca37694989b00b15d90494fc6b87", "x" * 41])
+def test_an_id_that_the_service_does_not_take_is_replaced_on_call_and_result(dialect: str, call_id: str) -> None:
+    foreign = Message.assistant(ToolCall(call_id=call_id, name="f", args={}))
+    messages = sent(Message.user("Hi"), foreign, Message.user(ToolResult(call_id=call_id, content="x")), dialect=dialect)
+    given = messages[1]["tool_calls"][0]["id"]
+    assert re.fullmatch(DIALECTS[dialect].call_ids, given)
+    assert messages[2]["tool_call_id"] == given
+
+
+def test_an_id_that_fits_and_an_own_id_stay() -> None:
+    for message in (Message.assistant(ToolCall(call_id="x" * 40, name="f", args={})), called(function(id="x" * 40))):
+        assert loop(message)["tool_calls"][0]["id"] == "x" * 40
+
+
+@pytest.mark.parametrize("dialect", PLAIN_NAMES)
+@pytest.mark.parametrize(
+    ("name", "plain"), [("browser.tabs.open", "browser_tabs_open"), ("", "unnamed"), ("a" * 70, "a" * 64)]
+)
+def test_a_name_that_the_model_made_up_does_not_spoil_the_history(dialect: str, name: str, plain: str) -> None:
+    foreign = Message.assistant(ToolCall(call_id="a", name=name, args={}))
+    own = called(function(name=name), dialect=dialect)
+    for message in (foreign, own):
+        assert loop(message, dialect)["tool_calls"][0]["function"]["name"] == plain
+    assert loop(foreign, "llamacpp")["tool_calls"][0]["function"]["name"] == name
+
+
 def test_of_two_fields_that_say_the_same_the_service_gets_the_one_that_it_wants() -> None:
     twice = {"reasoning": "Hm", "reasoning_details": [{"type": "reasoning.text", "text": "Hm", "index": 0}]}
     back = loop(called(function(), dialect="openrouter", **twice), "openrouter")
@@ -874,6 +905,9 @@ def test_what_is_no_answer_is_a_protocol_error(payload: Any) -> None:
             (10, 7, None, None, 3),  # 13 more that nothing explains
         ),
         (usage(10, 7, completion_tokens_details={"reasoning_tokens": 20}), (10, 27, None, None, 20)),
+        (usage(10, 7, cached_tokens=6), (10, 7, 6, None, None)),
+        (usage(10, 7, cached_tokens=6, prompt_tokens_details={"cached_tokens": 5}), (10, 7, 5, None, None)),
+        ({"prompt_tokens": 10.0, "completion_tokens": 7.0}, (10, 7, None, None, None)),
         (usage(10, 7, reasoning_tokens=2), (10, 7, None, None, 2)),
         ({"prompt_tokens": None, "completion_tokens": 0}, (None, 0, None, None, None)),
         ({"prompt_tokens": True, "completion_tokens": "7"}, (None, None, None, None, None)),
@@ -919,6 +953,13 @@ def test_reports_are_overwritten_and_never_added() -> None:
             {"error": {"message": "m", "code": "insufficient_quota"}},
             ("insufficient_quota", "insufficient_quota", False),
         ),
+        (
+            429,
+            {"error": {"message": "m", "type": "exceeded_current_quota_error"}},
+            ("exceeded_current_quota_error", None, False),
+        ),
+        (429, {"error": {"message": "m", "code": "1113"}}, ("1113", "1113", False)),
+        (429, {"error": {"message": "m", "code": "quota_exceeded"}}, ("quota_exceeded", "quota_exceeded", False)),
         (402, {"error": {"message": "m", "code": 402}}, ("402", "402", False)),
         (400, {"code": "invalid", "error": "m"}, ("invalid", "invalid", False)),
         (
@@ -1176,6 +1217,28 @@ def test_two_calls_with_the_same_id_stay_two(deltas: list[JSON]) -> None:
     assert [call.args for call in response.tool_calls] == [{"n": 1}, {"n": 2}]
 
 
+def test_the_same_call_twice_is_two_calls_where_index_or_id_says_so() -> None:
+    """Only the same id at the same place makes it a repetition (deviation 47)."""
+    for first, second in (({"index": 0}, {"index": 1}), ({"id": "a"}, {"id": "b"}), ({}, {})):
+        _, response = stream(chunk(calls(entry("f", "{}", **first))), chunk(calls(entry("f", "{}", **second))), END)
+        assert [(call.name, call.args) for call in response.tool_calls] == [("f", {}), ("f", {})]
+
+
+def test_braces_inside_a_text_argument_are_no_repetition() -> None:
+    pieces = ['{"code":"{}', "{}", '{}"}']
+    deltas = [chunk(calls(entry("f", "", index=0, id="a"))), *(chunk(calls(entry(arguments=p, index=0))) for p in pieces)]
+    _, response = stream(*deltas, END)
+    assert response.tool_calls[0].args == {"code": "{}{}{}"}
+
+
+@pytest.mark.parametrize("last", [entry("", "", index=1), entry(None, "", index=1, id=""), entry("", "", index=1, id="b")])
+def test_an_entry_without_name_and_arguments_is_no_call(last: JSON) -> None:
+    _, response = stream(chunk(calls(entry("f", "{}", index=0, id="a"))), chunk(calls(last)), END)
+    assert [call.name for call in response.tool_calls] == ["f"]
+    whole = answer({"content": "Hi", "tool_calls": [{"id": None, "type": "", "function": {"name": "", "arguments": ""}}]})
+    assert (whole.tool_calls, whole.stop) == ([], StopReason.END)
+
+
 @pytest.mark.parametrize(
     "payload",
     [
@@ -1192,6 +1255,10 @@ def test_two_calls_with_the_same_id_stay_two(deltas: list[JSON]) -> None:
 def test_nonsense_is_a_protocol_error_that_shows_it(payload: Any) -> None:
     with pytest.raises(ProtocolError, match="an event lacks a field or has one of the wrong type"):
         feed(sse(payload))
+
+
+def test_space_around_the_end_marker_does_not_hide_it() -> None:
+    assert feed(sse(chunk({"content": "Hi"}), "data:  [DONE] \n\n", done=False))[1].result().text == "Hi"
 
 
 def test_data_that_is_no_json_is_a_protocol_error() -> None:
@@ -1344,7 +1411,7 @@ def test_another_body_than_a_stream_is_refused_by_the_client(kind: str) -> None:
 
 def test_every_deviation_has_a_test_and_a_line_on_the_page() -> None:
     with_answers = {deviation.number for deviation in DEVIATIONS if deviation.answers}
-    assert with_answers | REQUEST_ROWS == set(range(1, 45))
+    assert with_answers | REQUEST_ROWS == set(range(1, 48))
     assert not with_answers & REQUEST_ROWS
     assert deviations_table() in PAGE.read_text(encoding="utf-8")
 

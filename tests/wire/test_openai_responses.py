@@ -831,6 +831,42 @@ def test_a_result_that_the_kind_cannot_carry_is_refused(item: JSON, words: str) 
         output_for(item, result("just text"))
 
 
+@pytest.mark.parametrize("call_id", ["", "x" * 65, "codex_mcp__calendar.search_events_" + "é" * 40])
+@pytest.mark.parametrize("kind", ["function", "custom"])
+def test_an_id_that_input_does_not_take_is_replaced_on_call_and_output(call_id: str, kind: str) -> None:
+    call = ToolCall(call_id=call_id, name="f", args={"input": "x"}, kind=kind)
+    sent, output = body(Message.user("Hi"), Message.assistant(call), Message.user(ToolResult(call_id=call_id)))["input"][1:]
+    assert sent["call_id"] == output["call_id"]
+    assert 1 <= len(sent["call_id"]) <= 64
+    longest = ToolCall(call_id="x" * 64, name="f", args={})
+    sent = body(Message.user("Hi"), Message.assistant(longest), Message.user(ToolResult(call_id="x" * 64)))["input"][1]
+    assert sent["call_id"] == "x" * 64
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("browser.tabs.open", "browser_tabs_open"), ("", "unnamed"), ("a" * 70, "a" * 64), ("get_tide", "get_tide")],
+)
+def test_a_name_that_the_model_made_up_does_not_spoil_the_history(name: str, sent: str) -> None:
+    item = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": name, "arguments": "{}", "status": "completed"}
+    own = wire().decode({"object": "response", "status": "completed", "output": [item]}).message
+    for message in (own, Message.assistant(ToolCall(call_id="c1", name=name, args={}))):
+        items = body(Message.user("Hi"), message, Message.user(ToolResult(call_id="c1", content="no such tool")))["input"]
+        assert items[1]["name"] == (sent if name or message is not own else "function")
+
+
+def test_a_hosted_call_of_another_service_is_rebuilt_as_a_whole_function_call() -> None:
+    item = {"type": "shell_call", "call_id": "c1", "action": {"commands": ["ls"]}, "status": "completed"}
+    answer = OpenAIResponses("m", api_key="k", base_url="https://api.x.ai/v1").decode(
+        {"object": "response", "status": "completed", "output": [item]}
+    )
+    call, output = body(Message.user("Hi"), answer.message, Message.user(ToolResult(call_id="c1", content="a.txt")))[
+        "input"
+    ][1:]
+    assert call == {"type": "function_call", "call_id": "c1", "name": "shell", "arguments": '{"commands":["ls"]}'}
+    assert output == {"type": "function_call_output", "call_id": "c1", "output": "a.txt"}
+
+
 def test_one_call_id_used_in_two_turns_is_answered_by_kind_each_time() -> None:
     sent = items(
         Message.user("?"), answer(CUSTOM).message, Message.user(result()), answer(call()).message, Message.user(result())
