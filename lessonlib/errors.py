@@ -87,7 +87,7 @@ class APIError(LessonError):
         self.request_id = request_id
 
     def __str__(self) -> str:
-        words = [f"HTTP {self.status}" if self.status != 200 else "error inside a stream"]
+        words = [f"HTTP {self.status}" if self.status != 200 else "error inside a 200"]
         words += [word for word in dict.fromkeys((self.type, self.code)) if word]
         return f"{', '.join(words)}: {self.message}" if self.message else ", ".join(words)
 
