@@ -27,7 +27,10 @@ from lessonlib.errors import InvalidRequest
 from lessonlib.types import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 NOT_RUN = "This call was not run: the turn was interrupted before it."
-"""What `close_open_calls` answers for a call that nobody ran."""
+"""The answer to a call of which the loop knows that nobody ran it."""
+
+NOT_KNOWN = "This call has no result: the turn was interrupted. Whether it was run, and took effect, is not known."
+"""What `close_open_calls` answers. A stored history does not show whether a call was run; "not run" would invite a second try."""
 
 
 def arrange(
@@ -81,7 +84,7 @@ def result_pieces(result: ToolResult) -> list[Text | Image]:
     return [Text(text=result.content)] if isinstance(result.content, str) else list(result.content)
 
 
-def close_open_calls(messages: Sequence[Message], text: str = NOT_RUN) -> list[Message]:
+def close_open_calls(messages: Sequence[Message], text: str = NOT_KNOWN) -> list[Message]:
     """The same conversation with an error result for every whole call that has none. Nothing is removed.
 
     For histories that were interrupted: a cancelled tool loop, a crash, an assistant message that went on after its own
@@ -157,7 +160,7 @@ def _refuse_unanswered(calls: Sequence[ToolCall], place: int) -> None:
         names = ", ".join(f"{call.name} ({call.call_id})" for call in calls)
         raise InvalidRequest(
             f"no result for {names} before message {place}: every call needs a ToolResult in the next user message; "
-            "lessonlib.history.close_open_calls(messages) answers the calls that nobody ran"
+            "lessonlib.history.close_open_calls(messages) answers the open calls"
         )
 
 

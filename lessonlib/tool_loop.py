@@ -60,7 +60,7 @@ from lessonlib.flow import (
 )  # fmt: skip
 from lessonlib.flow import run as run_whole
 from lessonlib.healing import Strategy, Tries, may_fold, read_again
-from lessonlib.history import close_open_calls
+from lessonlib.history import NOT_RUN, close_open_calls
 from lessonlib.results import Content, cut_content, error_text, result_content
 from lessonlib.tools import CallFault, FunctionTool, bad_format, tool, unknown_tool
 from lessonlib.types import (
@@ -250,7 +250,7 @@ class ToolLoop(Policy[P]):
             error.retryable = error.retryable and not run.tools_run
             raise
         finally:  # whatever ended it: no call stays open
-            run.messages[:] = before + close_open_calls(run.messages[len(before) :])
+            run.messages[:] = before + close_open_calls(run.messages[len(before) :], NOT_RUN)
         return response
 
     def _steps(self, request: Request, run: ToolRun) -> Flow:

@@ -109,7 +109,7 @@ def test_attempts_are_not_shared_between_errors() -> None:
         (APIError("no money", status=429, type="insufficient_quota", code="insufficient_quota"),
          "HTTP 429, insufficient_quota: no money"),
         (APIError("m", status=400, type="invalid_request_error", code="bad"), "HTTP 400, invalid_request_error, bad: m"),
-        (APIError("busy", type="overloaded_error"), "error inside a stream, overloaded_error: busy"),
+        (APIError("busy", type="overloaded_error"), "error inside a 200, overloaded_error: busy"),
         (APIError(status=500), "HTTP 500"),
         (IncompleteStream("the stream ended"), "the stream ended"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lessonlib.errors import InvalidRequest
-from lessonlib.history import NOT_RUN, arrange, close_open_calls, merge_neighbours, result_pieces, stays_behind
+from lessonlib.history import NOT_KNOWN, arrange, close_open_calls, merge_neighbours, result_pieces, stays_behind
 from lessonlib.types import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 WIRE = "anthropic-messages"
@@ -286,7 +286,7 @@ def test_text_that_went_on_behind_an_open_call_becomes_a_turn_of_its_own() -> No
 def test_the_last_message_may_have_open_calls() -> None:
     listed = close_open_calls([user("a"), assistant(call("1", "get_weather"), call("2"))])
     assert shape(listed) == ["user: a", "assistant: call(1) call(2)", "user: error(1) error(2)"]
-    assert [[each.name, each.text] for each in listed[2].tool_results] == [["get_weather", NOT_RUN], ["f", NOT_RUN]]
+    assert [[each.name, each.text] for each in listed[2].tool_results] == [["get_weather", NOT_KNOWN], ["f", NOT_KNOWN]]
     assert close_open_calls([assistant(call("1"))], text="stopped")[1].tool_results[0].text == "stopped"
 
 
