@@ -29,8 +29,8 @@ tests: $(VENV)/.test
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile tests
 
 notebooks: $(VENV)/.test
-	$(BIN)/pytest -q -n $(JOBS) --dist loadfile -p no:warnings --timeout 300 --nbval --nbval-current-env \
-	    --nbval-sanitize-with testdata/nbval.cfg --nbval-cell-timeout 60 notebooks
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -p no:warnings -p tests.notebook_times --timeout 300 --nbval \
+	    --nbval-current-env --nbval-sanitize-with testdata/nbval.cfg --nbval-cell-timeout 60 notebooks
 
 outputs: $(VENV)/.test      ## for authors: run the lessons and store their outputs, or only some: make outputs NB=notebooks/06*.ipynb
 	$(BIN)/python -m lessonlib.lab.author run $(or $(NB),notebooks)

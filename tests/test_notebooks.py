@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def named(path: Path) -> str:
 
 @pytest.mark.parametrize("path", LESSONS, ids=named)
 def test_a_lesson_keeps_to_the_rules(path: Path) -> None:
-    assert [str(fault) for fault in lint.lint(notebook(path), path)] == []
+    assert [str(fault) for fault in lint.lint(notebook(path), path, lint.course_checks())] == []
 
 
 @pytest.mark.parametrize("path", EXERCISES, ids=named)
@@ -104,9 +105,22 @@ def written() -> list[tuple[str, str]]:
     for path in [*LESSONS, *EXERCISES]:
         for name, cell in lint.cells(notebook(path), "markdown"):
             lines += [(f"{named(path)} {name}", line) for line in lint.prose(lint.source(cell)).splitlines()]
-    for lesson in lint.lessons_with_data():
-        lines += [(f"data/course/{lesson}.json", text) for text in strings(course(lesson))]
+    return lines + data_prose()
+
+
+def data_prose() -> list[tuple[str, str]]:
+    """The words of the course's data that are no notebook's: feedback, hints, explanations, quiz."""
+    lines: list[tuple[str, str]] = []
+    for path in sorted((ROOT / "lessonlib" / "data").rglob("*")):
+        if path.parent.name in ("course", "exercises") and path.suffix == ".json":
+            lines += [(path.name, text) for text in strings(json.loads(path.read_text(encoding="utf-8")))]
+        elif path.suffix == ".toml" and path.parent.name in ("data", "breaks", "checks"):
+            lines += [(path.name, text) for text in strings(tomllib.loads(path.read_text(encoding="utf-8")))]
     return lines
+
+
+def test_feedback_hints_and_questions_keep_to_the_courses_words() -> None:
+    assert [(place, phrase) for place, text in data_prose() for phrase in lint.banned_in(text)] == []
 
 
 def strings(value: Any) -> list[str]:

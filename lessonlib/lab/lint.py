@@ -52,6 +52,7 @@ EXCEPTIONS = {"long-cell", "long-output", "nbval-ignore-output", "nbval-skip", "
 BANNED = (
     "let's", "dive", "delve", "explore", "in this section", "as we can see", "it is important to note", "note that",
     "powerful", "robust", "seamless", "crucial", "simply", "of course", "well done", "great job", "congratulations",
+    "diving", "exploring", "explores", "seamlessly", "robustly", "crucially", "it is worth noting",
 )  # fmt: skip
 """Phrases that say nothing, or praise the reader."""
 
@@ -155,8 +156,18 @@ def _tags(name: str, cell: Cell) -> Iterator[Fault]:
             yield Fault("tags", name, f"unknown exception {key!r}; there are {', '.join(sorted(EXCEPTIONS))}")
 
 
+_UNSTORED = re.compile(
+    r"\b(?:clear_output|update_display|interact(?:ive|_manual)?|Output)\(|^%%?time(?:it)?\b", re.MULTILINE
+)
+"""What shows something else in a browser than nbval sees, or something else each time."""
+
+
 def _outputs(name: str, cell: Cell) -> Iterator[Fault]:
     outputs = cell.get("outputs", ())
+    if trap := _UNSTORED.search(source(cell)):
+        yield Fault(
+            "traps", name, f"{trap[0].strip('(')} changes its output later, and nbval does not follow: show a new output"
+        )
     if any(line.rstrip().endswith(";") for line in source(cell).splitlines()):
         yield Fault("semicolon", name, "a trailing ; does not suppress the output under nbval: assign to _ instead")
     if not outputs and _shows_something(source(cell)):
@@ -358,10 +369,16 @@ class _Lines(HTMLParser):
 def words(notebook: Notebook) -> Iterator[Fault]:
     """Phrases that the course does not use."""
     for name, cell in cells(notebook, "markdown"):
-        shown = prose(source(cell)).lower().replace("’", "'")
-        for phrase in BANNED:
-            if re.search(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])", shown):
-                yield Fault("words", name, f"the course does not say {phrase!r}")
+        for phrase in banned_in(source(cell)):
+            yield Fault("words", name, f"the course does not say {phrase!r}")
+
+
+def banned_in(markdown: str) -> Iterator[str]:
+    """The banned phrases of a text; code does not count."""
+    shown = " ".join(prose(markdown).lower().replace("’", "'").split())
+    for phrase in BANNED:
+        if re.search(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])", shown):
+            yield phrase
 
 
 _MODEL = re.compile(
@@ -523,7 +540,14 @@ EVERYWHERE: tuple[Check, ...] = (errors, paths, secrets, words, models, pictures
 """What holds for exercises and solutions too."""
 
 CHECKS: tuple[Check, ...] = (form, *EVERYWHERE, size, lesson)
-"""What holds for a lesson."""
+"""What holds for a lesson, also one of your own."""
+
+
+def course_checks() -> tuple[Check, ...]:
+    """What holds for a lesson of this course: its shape as well."""
+    from lessonlib.lab.lesson_shape import shape
+
+    return (*CHECKS, shape)
 
 
 def main(arguments: list[str]) -> int:
@@ -534,7 +558,9 @@ def main(arguments: list[str]) -> int:
     count = 0
     try:
         for path in notebooks(arguments):
-            for fault in lint(read_json(path.read_bytes()), path):
+            notebook = read_json(path.read_bytes())
+            ours = path.resolve().parent.name == "notebooks" and path.name[:2] in lessons_with_data()
+            for fault in lint(notebook, path, course_checks() if ours else None):
                 print(f"{path}: {fault}")
                 count += 1
     except AuthorError as error:

@@ -85,6 +85,25 @@ def test_traps_of_nbval(cells: list[dict[str, Any]], rule: str) -> None:
     assert rule in [name for name, _ in found(*cells)]
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "clear_output()",
+        "update_display(x, display_id=1)",
+        "interact(f, x=1)",
+        "out = widgets.Output()",
+        "%time f()",
+        "%%timeit\nf()",
+    ],
+)
+def test_what_shows_itself_later_is_a_trap(source: str) -> None:
+    assert ("traps", "cell code-1") in found(code(source))
+
+
+def test_names_that_only_look_like_traps_are_fine() -> None:
+    assert found(code("interactive = 1\nOutputs = [1]\ntimes = 2")) == []
+
+
 def test_an_exception_needs_a_reason() -> None:
     assert found(code("x = 1", tags=["nbval-skip"], exceptions={"nbval-skip": "asks the network"})) == []
     assert found(code("x = 1", tags=["nbval-skip"], exceptions={"nbval-skip": " "})) != []
@@ -203,7 +222,9 @@ def test_folded_html_does_not_count_and_open_html_does() -> None:
 # ---------------------------------------------------------------- words, models, links, pictures
 
 
-PHRASES = ["Let's see.", "Let’s see.", "We dive in.", "As we can see, x.", "Simply put.", "Of course."]
+PHRASES = [
+    *(f"Here {phrase} stands." for phrase in lint.BANNED), "Let’s see.", "We DIVE in.", "As we\ncan see, x.", "Simply put.",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("phrase", PHRASES)
