@@ -30,7 +30,7 @@ NOT_RUN = "This call was not run: the turn was interrupted before it."
 """The answer to a call of which the loop knows that nobody ran it."""
 
 NOT_KNOWN = "This call has no result: the turn was interrupted. Whether it was run, and took effect, is not known."
-"""What `close_open_calls` answers. A stored history does not show whether a call was run; "not run" would invite a second try."""
+"""What `close_open_calls` answers. A stored history does not show it; "not run" would invite a second try."""
 
 
 def arrange(
