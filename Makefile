@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 JOBS   ?= auto
+# for the slowest lesson, and for all of them, on two idle cores
+NOTEBOOK_SECONDS ?= 12
+LESSONS_SECONDS  ?= 120
 
 .PHONY: lab lesson test check lint types tests notebooks outputs browser clean
 
@@ -30,6 +33,7 @@ tests: $(VENV)/.test
 
 notebooks: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -p no:warnings -p tests.notebook_times --timeout 300 --nbval \
+	    --slowest-notebook $(NOTEBOOK_SECONDS) --all-notebooks $(LESSONS_SECONDS) \
 	    --nbval-current-env --nbval-sanitize-with testdata/nbval.cfg --nbval-cell-timeout 60 notebooks
 
 outputs: $(VENV)/.test      ## for authors: run the lessons and store their outputs, or only some: make outputs NB=notebooks/06*.ipynb

@@ -1,7 +1,7 @@
 """A bound on time for the lessons: `pytest -p tests.notebook_times --nbval notebooks` fails when one takes too long.
 
 A notebook's time is that of its cells and of its kernel's start and end. All of them together: the session, by the clock.
-The bounds are for two cores with nothing else to do; `--slowest-notebook` and `--all-notebooks` raise them for a busy machine.
+The bounds are for two idle cores; `--slowest-notebook` and `--all-notebooks` raise them for a busy machine.
 
 What this file does not do: it measures no test. pytest's own `--durations` says which cell was slow.
 """
