@@ -27,6 +27,8 @@ HELD = "ended, but held back: if the answer stopped here, it might be cut"
 SHOWN_PARTS = 6
 SHOWN_LINES = 6
 SHOWN_EVENTS = 4
+CODE_FONT = "font-family:var(--jp-code-font-family,monospace)"
+"""The notebook's own font for code; a page without one takes any of fixed width."""
 
 
 def explorer(source: Source, *, wire: str | None = None, at: int | str = 1, name: str | None = None) -> Explorer:
@@ -123,7 +125,7 @@ class Explorer(Stepper):
             *(element("mark", html(line)) for line in self._raw_lines()),
             element("small", html(around[1])),
         ]
-        return element("pre", "\n".join(lines), style="white-space:pre-wrap;margin:0")
+        return element("pre", "\n".join(lines), style=f"white-space:pre-wrap;margin:0;{CODE_FONT}")
 
     def _excerpt(self, step: Step) -> str:
         if step.sse is None:
