@@ -22,7 +22,16 @@ from lessonlib.types import JSON
 CITIES = ("Beijing", "Shanghai", "Guangzhou", "Paris", "London", "Berlin", "Tokyo", "Madrid", "Rome", "Lima", "Oslo",
           "北京", "上海", "广州", "厦门", "青岛")  # fmt: skip
 
-_SUM = re.compile(r"\(?\d[\d\s.,()]*(?:(?:\*\*|[*×x+\-−/÷^%])[\s(]*\d[\d\s.()]*)+")
+_SUM = re.compile(r"(?:(?<![\w)])-)?\(?\d[\d\s.,()]*(?:(?:\*\*|[*×x+\-−/÷^%])[\s(]*\d[\d\s.()]*)+")
+_SPOKEN = (
+    (re.compile(r"(?<=\d),(?=\d{3}(?!\d))"), ""),
+    (re.compile(r"(?<=\d)\s*%\s+of\s+(?=\d)"), " / 100 * "),
+    (re.compile(r"(?<=[\d)])\s+plus\s+(?=[\d(])"), " + "),
+    (re.compile(r"(?<=[\d)])\s+minus\s+(?=[\d(])"), " - "),
+    (re.compile(r"(?<=[\d)])\s+(?:times|multiplied by)\s+(?=[\d(])"), " * "),
+    (re.compile(r"(?<=[\d)])\s+divided by\s+(?=[\d(])"), " / "),
+)
+"""Arithmetic as people write it, and as signs."""
 _PLACE = re.compile(r"\b(?:in|to|from|for|of|at)\s+([A-Z][\w-]+(?:\s[A-Z][\w-]+)?)")
 _TWO_NAMES = re.compile(rf"({'|'.join(CITIES)})\s?[(（](?:{'|'.join(CITIES)})[)）]")
 _DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b")
@@ -55,9 +64,11 @@ def cities(prompt: str) -> list[str]:
 
 
 def sums(prompt: str) -> list[str]:
-    """The arithmetic that a prompt contains, with plain operators."""
+    """The arithmetic that a prompt contains, in signs or in words, with plain operators. A date is none."""
+    for words, signs in _SPOKEN:
+        prompt = words.sub(signs, prompt)
     plain = str.maketrans({"×": "*", "x": "*", "−": "-", "÷": "/", "^": "**"})
-    return [match[0].strip(" .,").translate(plain) for match in _SUM.finditer(prompt)]
+    return [match[0].strip(" .,").translate(plain) for match in _SUM.finditer(_DATE.sub("", prompt))]
 
 
 def for_schema(schema: JSON, prompt: str = "", place: int = 0) -> JSON:

@@ -139,8 +139,8 @@ def _preamble(ask: Ask) -> tuple[Segment, ...]:
 _KINDS: tuple[tuple[str, str, str], ...] = (
     # kind, words in the tool's name or description, words in the prompt
     ("weather", r"weather|forecast|temperature|天气", r"weather|forecast|temperature|\brain|sunny|天气"),
-    ("clock", r"\b(?:time|clock|now|date|today)\b|几点", r"\btime\b|what day|\bdate\b|\bnow\b|o'clock|几点|时间"),
-    ("calculator", r"calc|arithmetic|\bmath|comput|计算", r"\d\s?[*×x+/÷^−-]\s?\d|calculat|comput|算"),
+    ("clock", r"\b(?:time|clock|now|date|today)\b|几点", r"\btime\b|\bclock\b|what day|\bdate\b|\bnow\b|o'clock|几点|时间"),
+    ("calculator", r"calc|arithmetic|\bmath|comput|计算", r"calculat|comput|算"),
     ("search", r"search|\blook ?up\b|\bfind\b|查", r"search|find|look up|who |what is|查"),
 )
 
@@ -178,7 +178,8 @@ def _kind(tool: Tool) -> tuple[str, str] | None:
 def _asked_for(tool: Tool, prompt: str) -> bool:
     kind = _kind(tool)
     if kind is not None:
-        return re.search(kind[1], prompt, re.IGNORECASE) is not None
+        sums = kind[0] == "calculator" and arguments.sums(prompt)
+        return bool(sums) or re.search(kind[1], prompt, re.IGNORECASE) is not None
     words = [word for word in _words(tool.name).split() if len(word) > 2 and word not in ("get", "the")]
     return any(re.search(rf"\b{re.escape(word)}", prompt, re.IGNORECASE) for word in words)
 

@@ -53,6 +53,14 @@ def test_a_train_is_no_rain() -> None:
         ("12 x 3 − 4", ["12 * 3 - 4"]),
         ("2^10", ["2**10"]),
         ("in 2026", []),
+        ("-3*4", ["-3*4"]),
+        ("from 5-3 on", ["5-3"]),
+        ("What is 17 times 23?", ["17 * 23"]),
+        ("12 plus 5, and 10 divided by 4 minus 1", ["12 + 5", "10 / 4 - 1"]),
+        ("3 multiplied by (4 plus 1)", ["3 * (4 + 1)"]),
+        ("15% of 80", ["15 / 100 * 80"]),
+        ("1,000 + 2,500", ["1000 + 2500"]),
+        ("What happened on 2026-12-01?", []),
     ],
 )
 def test_sums_come_with_plain_operators(prompt: str, expected: list[str]) -> None:

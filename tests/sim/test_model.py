@@ -311,6 +311,15 @@ def test_a_script_that_is_none_says_where(text: str, reason: str) -> None:
 
 # ---------------------------------------------------------------- loops of tools
 
+
+@pytest.mark.parametrize("question", ["What is 12 plus 5?", "2**10", "And the clock, and 2 times 3?"])
+def test_arithmetic_in_other_words_is_calculated_too(question: str) -> None:
+    with Client(WIRES["anthropic-messages"]("claude-opus-5-5", api_key="k"), transport=SimTransport(Simulator())) as client:
+        run = run_tools(client, Request(messages=[Message.user(question)]), {"clock": clock, "calculator": calculator})
+    assert any(sum_ in run.response.text for sum_ in ("12 + 5 = 17", "2**10 = 1024", "2 * 3 = 6"))
+    assert ("UTC" in run.response.text) == ("clock" in question)
+
+
 LESSON = ["现在几点？再算一下 17*23", "What time is it? Also compute 17*23."]
 
 

@@ -353,6 +353,7 @@ CASES: list[Case] = [
          update(content="Hm."), add({"role": "system", "content": "Be brief."}))),
     Case(MESSAGES, "system_role_placed", add({"role": "system", "content": [PICTURE]}, 1)),
     Case(MESSAGES, "no_sampling_parameters", put("temperature", 1.0)),
+    Case(MESSAGES, "no_sampling_parameters", both(header("anthropic-version", "2023-06-01"), put("temperature", 0.9))),
     *[Case(MESSAGES, "sampling_goes_together", both(header("anthropic-version", "2023-06-01"), put(name, 0.5),
            put("thinking", {"type": "enabled", "budget_tokens": 1024})), model=OLD) for name in ("temperature", "top_p")],
     Case(MESSAGES, "sampling_goes_together", both(header("anthropic-version", "2023-06-01"), put("temperature", 1),
@@ -582,6 +583,7 @@ KEPT: dict[str, Case] = {
         "tools", [{"type": "web_search"}]), put("messages", [{"role": "user", "content": "Hi"}]))),
     "empty reasoning that comes back": Case(
         CHAT, "", message(2, lambda one: one.update(reasoning_content="")), model=DEEPSEEK),
+    "the default temperature on the older version": Case(MESSAGES, "", both(WITHOUT_SAMPLING, put("temperature", 1))),
     "temperature on the older version and model": Case(MESSAGES, "", both(WITHOUT_SAMPLING, put("temperature", 0.5)),
                                                        model=OLD),
     "a picture in a result": Case(MESSAGES, "", blocks(2, lambda found: found[0].update(content=[PICTURE]))),

@@ -419,11 +419,17 @@ def test_genai_asynchronous(genai_client: Any) -> None:
 STATUSES = {
     400: ("BadRequestError", "BadRequestError"),
     401: ("AuthenticationError", "AuthenticationError"),
+    402: ("APIStatusError", "PaymentRequiredError"),
     403: ("PermissionDeniedError", "PermissionDeniedError"),
     404: ("NotFoundError", "NotFoundError"),
+    408: ("APIStatusError", "RequestTimeoutError"),
     409: ("ConflictError", "ConflictError"),
+    413: ("APIStatusError", "ContentTooLargeError"),
+    422: ("UnprocessableEntityError", "UnprocessableEntityError"),
     429: ("RateLimitError", "RateLimitError"),
     500: ("InternalServerError", "InternalServerError"),
+    503: ("InternalServerError", "ServiceUnavailableError"),
+    504: ("InternalServerError", "GatewayTimeoutError"),
     529: ("InternalServerError", "OverloadedError"),
 }
 
@@ -450,7 +456,10 @@ def test_each_status_is_the_packages_own_error(
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("status", "name", "interactions"),
-    [(400, "ClientError", "BadRequestError"), (429, "ClientError", "RateLimitError"),
+    [(400, "ClientError", "BadRequestError"), (401, "ClientError", "AuthenticationError"),
+     (403, "ClientError", "PermissionDeniedError"), (404, "ClientError", "NotFoundError"),
+     (409, "ClientError", "ConflictError"), (422, "ClientError", "UnprocessableEntityError"),
+     (429, "ClientError", "RateLimitError"), (500, "ServerError", "InternalServerError"),
      (503, "ServerError", "InternalServerError")],
 )  # fmt: skip
 def test_googles_errors_are_the_packages_own(

@@ -291,12 +291,21 @@ def system_role_placed(c: Context) -> Refusal | None:
 # ---------------------------------------------------------------- parameters
 
 
+SAMPLING = {"temperature": 1, "top_p": 1, "top_k": None}
+"""The parameters of sampling with their defaults."""
+
+
 @BOOK.rule(f"{DOC} 0")
 def no_sampling_parameters(c: Context) -> Refusal | None:
-    """`temperature`, `top_p` and `top_k` are refused from version 2026-10-21 on, and by models from 4.7 on."""
-    for name in ("temperature", "top_p", "top_k"):
-        if name in c.body and (c.headers.get("anthropic-version") != "2023-06-01" or c.able.sampling is False):
+    """`temperature`, `top_p` and `top_k` are refused from version 2026-10-21 on, and before it, unless they say the default,
+    by models from 4.7 on."""
+    for name, default in SAMPLING.items():
+        if name not in c.body:
+            continue
+        if c.headers.get("anthropic-version") != "2023-06-01":
             return refused(f"{name}: Extra inputs are not permitted.")
+        if c.able.sampling is False and c.body[name] != default:
+            return refused(f"{name}: {c.able.family} takes no other value than the default; leave it out.")
     return None
 
 
