@@ -385,36 +385,41 @@ def _figures(run: ToolRun) -> str:
 
 @lesson.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("lessonlib-course"), metavar="[DIR]")
+@click.argument("jupyter", nargs=-1, type=click.UNPROCESSED, metavar="[-- JUPYTER OPTIONS]")
 @click.option("--open/--no-open", "opens", default=None, help="Open JupyterLab on it. Default: on a terminal, yes.")
-def start(folder: Path, opens: bool | None) -> None:
+def start(folder: Path, jupyter: tuple[str, ...], opens: bool | None) -> None:
     """Write the course into a folder of your own, and open it.
 
     DIR (default: lessonlib-course) gets the lessons, the exercises and their data. What you have changed in it is never
-    written over; run the command again after an update to get what is new.
+    written over; run the command again after an update to get what is new. What follows -- goes to JupyterLab.
     """
     from lessonlib.lab import start as course
 
+    if str(folder).startswith("-"):
+        raise click.UsageError(f"{folder} is no folder; name one before --, as in  lesson start mine -- {folder}")
     try:
         done = course.start(folder)
         for line in done.lines():
             click.echo(line)
         if opens if opens is not None else sys.stdout.isatty():
-            sys.exit(course.open_lab(done.folder))
+            sys.exit(course.open_lab(done.folder, *jupyter))
     except (course.StartError, OSError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"Next: change into that folder and run  lesson lab  (it opens {course.FIRST})")
 
 
 @lesson.command()
-def lab() -> None:
+@click.argument("jupyter", nargs=-1, type=click.UNPROCESSED, metavar="[-- JUPYTER OPTIONS]")
+def lab(jupyter: tuple[str, ...]) -> None:
     """Open JupyterLab on the course.
 
-    In the folder that `lesson start` wrote, or in a checkout.
+    In the folder that `lesson start` wrote, or in a checkout. What follows -- goes to JupyterLab, for example
+    -- --no-browser --port 8890, or -- --allow-root in a container.
     """
     from lessonlib.lab import start as course
 
     try:
-        sys.exit(course.open_lab(course.opened_folder(Path.cwd())))
+        sys.exit(course.open_lab(course.opened_folder(Path.cwd()), *jupyter))
     except course.StartError as error:
         raise click.ClickException(str(error)) from None
 

@@ -1,8 +1,8 @@
 """The course in a folder of the learner's own: `lesson start [DIR]`, and JupyterLab on it: `lesson lab`.
 
-The folder gets lessons, exercises, fixtures and reference pages in the layout of the repository, so that links and names of
-fixtures are the same in both. In the lessons the outputs that give answers away are left out (cells tagged `reveal`);
-guesses stand at None as they do in the course.
+The folder gets lessons, exercises, fixtures and the reference pages that lessons link to, in the layout of the repository,
+so that links and names of fixtures are the same in both. In the lessons the outputs that give answers away are left out
+(cells tagged `reveal`); guesses stand at None as they do in the course.
 
 A file that the learner has changed is never written over. What was written is remembered by its hash in `.lessonlib.json`; a
 second `lesson start`, say with a newer version, brings what is new, replaces what nobody touched, and names what it left
@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -126,8 +127,11 @@ def _place(file: Path, name: str, data: bytes, written: str | None, done: Starte
 
 
 def _files(source: Path) -> Iterator[tuple[str, bytes]]:
+    pages = linked_pages(source)
     for part in PARTS:
         for file in sorted(_wanted(source / part, ENDINGS[part])):
+            if part == "docs" and file not in pages:
+                continue
             data = file.read_bytes()
             yield file.relative_to(source).as_posix(), without_answers(data) if part == "notebooks" else data
 
@@ -137,6 +141,26 @@ def _wanted(folder: Path, endings: tuple[str, ...]) -> Iterable[Path]:
         hidden = any(part.startswith((".", "__")) for part in file.relative_to(folder).parts)
         if file.is_file() and not hidden and (not endings or file.suffix in endings):
             yield file
+
+
+_PAGE = re.compile(r"\]\(([^)#\s:]+\.md)\b")
+
+
+def linked_pages(source: Path) -> set[Path]:
+    """The reference pages that lessons and exercises link to, and those that these link to."""
+    notebooks = [file for part in ("notebooks", "exercises") for file in _wanted(source / part, ENDINGS[part])]
+    found: set[Path] = set()
+    todo = [page for file in notebooks for page in _links_of(file)]
+    while todo:
+        page = todo.pop()
+        if page not in found and page.is_file() and (source / "docs").resolve() in page.parents:
+            found.add(page)
+            todo += _links_of(page)
+    return {source / page.relative_to(source.resolve()) for page in found}
+
+
+def _links_of(file: Path) -> list[Path]:
+    return [(file.parent / target).resolve() for target in _PAGE.findall(file.read_text(encoding="utf-8"))]
 
 
 def without_answers(notebook: bytes) -> bytes:
@@ -203,10 +227,10 @@ def lab_environment() -> dict[str, str]:
     return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join([*others, str(SETTINGS)])}
 
 
-def open_lab(folder: Path, notebook: str = FIRST) -> int:
-    """Opens JupyterLab in `folder` and waits for its end. Raises StartError if it is not installed."""
+def open_lab(folder: Path, *options: str, notebook: str = FIRST) -> int:
+    """Opens JupyterLab in `folder`, with `options` of its own, and waits for its end. Raises StartError without it."""
     from importlib.util import find_spec
 
     if find_spec("jupyterlab") is None:
         raise StartError(f'JupyterLab is not installed for {sys.executable}: run  python -m pip install "lessonlib[lab]"')
-    return subprocess.run(lab_command(notebook), cwd=folder, env=lab_environment(), check=False).returncode
+    return subprocess.run(lab_command(*options, notebook), cwd=folder, env=lab_environment(), check=False).returncode

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOK = json.dumps(
     {
         "cells": [
+            {"cell_type": "markdown", "id": "m", "metadata": {}, "source": "See [the page](../docs/page.md#it)."},
             {"cell_type": "code", "id": "a", "metadata": {}, "source": "guess = None", "outputs": [], "execution_count": 1},
             {"cell_type": "code", "id": "b", "metadata": {"tags": ["reveal"], "jupyter": {"outputs_hidden": True}},
              "source": "truth()", "execution_count": 2,
@@ -38,7 +39,11 @@ def source(tmp_path: Path) -> Path:
         "notebooks/.ipynb_checkpoints/x.ipynb": NOTEBOOK,
         "notebooks/notes.txt": "mine",
         "testdata/a/b/stream.sse": "data: 1\r\n\r\n",
-        "docs/page.md": "# Größe → 🚲\n",
+        "docs/page.md": "# Größe → 🚲\n\n[more](wire/more.md) [outside](../README.md) [web](https://example.com/x.md)\n",
+        "docs/wire/more.md": "# More\n\n[back](../page.md)\n",
+        "docs/authoring.md": "# For authors\n",
+        "docs/decisions/why.md": "# Why\n",
+        "README.md": "# Not the course\n",
         "solutions/01.ipynb": NOTEBOOK,
         "lessonlib/x.py": "",
     }
@@ -55,15 +60,16 @@ def written(folder: Path) -> list[str]:
 def test_it_writes_lessons_data_and_pages_and_nothing_else(source: Path, tmp_path: Path) -> None:
     done = start(tmp_path / "mine", source)
     assert written(tmp_path / "mine") == [
-        MANIFEST, "docs/page.md", "notebooks/00_start_here.ipynb", "notebooks/01_more.ipynb", "testdata/a/b/stream.sse",
+        MANIFEST, "docs/page.md", "docs/wire/more.md", "notebooks/00_start_here.ipynb", "notebooks/01_more.ipynb",
+        "testdata/a/b/stream.sse",
     ]  # fmt: skip
-    assert len(done.written) == 4
+    assert len(done.written) == 5
     assert (tmp_path / "mine/testdata/a/b/stream.sse").read_bytes() == b"data: 1\r\n\r\n"
-    assert (tmp_path / "mine/docs/page.md").read_text(encoding="utf-8") == "# Größe → 🚲\n"
+    assert (tmp_path / "mine/docs/page.md").read_bytes() == (source / "docs/page.md").read_bytes()
 
 
 def test_the_answers_are_left_out_and_nothing_else_is() -> None:
-    cells = json.loads(without_answers(NOTEBOOK.encode()))["cells"]
+    _, *cells = json.loads(without_answers(NOTEBOOK.encode()))["cells"]
     assert [cell["outputs"] != [] for cell in cells] == [False, False, True]
     assert cells[1] == {"cell_type": "code", "id": "b", "metadata": {"tags": ["reveal"]}, "source": "truth()", "outputs": [],
                         "execution_count": None}  # fmt: skip
@@ -116,6 +122,49 @@ def test_wrong_places_are_refused(source: Path, tmp_path: Path) -> None:
     for target in (tmp_path / "file", source, source / "notebooks"):
         with pytest.raises(StartError):
             start(target, source)
+
+
+def test_a_learner_gets_the_pages_that_lessons_link_to_and_no_others() -> None:
+    pages = {page.relative_to(ROOT).as_posix() for page in course.linked_pages(ROOT)}
+    assert {"docs/tables.md", "docs/tokens.md", "docs/wire/anthropic.md"} <= pages
+    assert [page for page in pages if "decisions" in page or "authoring" in page or "coverage" in page] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["lab"], []),
+        (["lab", "--", "--allow-root", "--port", "8890"], ["--allow-root", "--port", "8890"]),
+        (["start", "mine", "--open", "--", "--no-browser"], ["--no-browser"]),
+    ],
+)
+def test_options_behind_two_dashes_go_to_jupyterlab(
+    words: list[str], options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from click.testing import CliRunner
+
+    from lessonlib.cli import lesson
+
+    ran: list[list[str]] = []
+    monkeypatch.setattr(
+        subprocess, "run", lambda command, **more: ran.append(command) or subprocess.CompletedProcess(command, 0)
+    )
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(lesson, words)
+    assert result.exit_code == 0, result.output
+    assert ran[0][: len(course.lab_command())] == course.lab_command()
+    assert ran[0][len(course.lab_command()) :] == [*options, course.FIRST]
+
+
+def test_an_option_is_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from click.testing import CliRunner
+
+    from lessonlib.cli import lesson
+
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(lesson, ["start", "--", "--allow-root"])
+    assert (result.exit_code, "name one before --" in result.output) == (2, True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_course_of_a_checkout_is_the_checkout() -> None:
