@@ -237,6 +237,26 @@ def paths(notebook: Notebook) -> Iterator[Fault]:
                 yield Fault("paths", place, f"an absolute path: {found[0]}")
 
 
+def encodings(notebook: Notebook) -> Iterator[Fault]:
+    """Files are read and written as UTF-8 by name: without it Windows takes its own code page."""
+    for name, cell in cells(notebook, "code"):
+        try:
+            tree = ast.parse(re.sub(r"^[%!].*$", "", source(cell), flags=re.MULTILINE))
+        except SyntaxError:
+            continue
+        for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+            if _opens_a_text(call) and not any(keyword.arg == "encoding" for keyword in call.keywords):
+                yield Fault("encoding", name, 'a text file is opened without encoding="utf-8"')
+
+
+def _opens_a_text(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name not in ("open", "read_text", "write_text"):
+        return False
+    modes = [each.value for each in (*call.args, *(key.value for key in call.keywords)) if isinstance(each, ast.Constant)]
+    return name != "open" or not any(isinstance(mode, str) and re.fullmatch(r"[rwxa+]*b[rwxa+]*", mode) for mode in modes)
+
+
 # ---------------------------------------------------------------- secrets
 
 _KEYS = re.compile(
@@ -536,7 +556,7 @@ def lessons_with_data() -> list[str]:
 
 # ---------------------------------------------------------------- all
 
-EVERYWHERE: tuple[Check, ...] = (errors, paths, secrets, words, models, pictures)
+EVERYWHERE: tuple[Check, ...] = (errors, paths, encodings, secrets, words, models, pictures)
 """What holds for exercises and solutions too."""
 
 CHECKS: tuple[Check, ...] = (form, *EVERYWHERE, size, lesson)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import configparser
+import json
 import re
 import subprocess
 import sys
@@ -100,6 +101,14 @@ def test_calls_work_in_a_cell_where_a_loop_is_running() -> None:
 
     plain, awaited, _ = asyncio.run(cell())
     assert plain == awaited != ""
+
+
+def test_the_lesson_says_why_asyncio_run_fails_in_a_cell() -> None:
+    """And shows the form that works: a bare `await`."""
+    content = json.loads((ROOT / "notebooks/06_stream_state_machine.ipynb").read_text(encoding="utf-8"))
+    texts = [lint.source(cell) for _, cell in lint.cells(content, "markdown")]
+    assert [text for text in texts if "asyncio.run" in text and "await" in text]
+    assert not [cell for _, cell in lint.cells(content, "code") if "asyncio.run(" in lint.source(cell)]
 
 
 # ---------------------------------------------------------------- models

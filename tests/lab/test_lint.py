@@ -100,6 +100,20 @@ def test_what_shows_itself_later_is_a_trap(source: str) -> None:
     assert ("traps", "cell code-1") in found(code(source))
 
 
+@pytest.mark.parametrize(
+    "source", ["open('x.sse')", "open('x', 'w')", "path.read_text()", "path.write_text('ß')", "path.open()"]
+)
+def test_a_text_file_without_its_encoding_is_a_fault(source: str) -> None:
+    assert ("encoding", "cell code-1") in found(code(f"x = {source}"))
+
+
+@pytest.mark.parametrize(
+    "source", ["open('x', 'rb')", "open('x', encoding='utf-8')", "path.read_bytes()", "path.open('wb')"]
+)
+def test_bytes_and_named_encodings_are_fine(source: str) -> None:
+    assert found(code(f"x = {source}")) == []
+
+
 def test_names_that_only_look_like_traps_are_fine() -> None:
     assert found(code("interactive = 1\nOutputs = [1]\ntimes = 2")) == []
 
