@@ -3,7 +3,8 @@
 Vendors differ in how loudly they complain, not in the rule: an Anthropic request whose tool results do not all stand
 first in the very next user message is refused; OpenAI refuses a call without output and an output without call; Gemini the
 same. So the encoders share this file. It *repairs* what can be put right without inventing anything (order of results,
-results spread over several messages, empty text, neighbours of the same role), and *refuses* what it cannot:
+results spread over several messages, empty text, neighbours of the same role, an id that two calls of one turn share), and
+*refuses* what it cannot:
 
 * a result without its call, a call answered twice: InvalidRequest, with the place;
 * a whole call that nobody answered: InvalidRequest. `close_open_calls` is the deliberate way out, after an interruption.
@@ -51,7 +52,7 @@ def arrange(
         else:
             kept = _results_first(turn, open_calls, place)
             open_calls = []
-        for message in kept:
+        for message in _with_own_ids(kept):
             parts = [part for part in message.parts if not (stays_behind(part, wire) or drop(part))]
             if parts:
                 arranged.append(message if len(parts) == len(message.parts) else Message(role=message.role, parts=parts))
@@ -165,6 +166,34 @@ def _refuse_unanswered(calls: Sequence[ToolCall], place: int) -> None:
 
 
 # ---------------------------------------------------------------- repairs
+
+
+def _with_own_ids(turn: list[Message]) -> list[Message]:
+    """The turn with an id of its own for each call, or each result: some models give two calls the same, and nobody takes
+    that back. Results stand in call order, so they are renamed as their calls are."""
+    given = Counter(part.call_id for message in turn for part in message.parts if isinstance(part, (ToolCall, ToolResult)))
+    if all(number == 1 for number in given.values()):
+        return turn
+    last: dict[str, int] = {}  # the number that an id had last
+    renamed: list[Message] = []
+    for message in turn:
+        parts: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, (ToolCall, ToolResult)):
+                number = last[part.call_id] = _next_number(part.call_id, last, given)
+                if number > 1:
+                    part = part.model_copy(update={"call_id": f"{part.call_id}_{number}", "raw": part.raw})
+            parts.append(part)
+        renamed.append(Message(role=message.role, parts=parts))
+    return renamed
+
+
+def _next_number(call_id: str, last: dict[str, int], given: Counter[str]) -> int:
+    """1 for the first use of an id; after that the next number whose name nobody has."""
+    number = last.get(call_id, 0) + 1
+    while number > 1 and f"{call_id}_{number}" in given:
+        number += 1
+    return number
 
 
 def _without_dead_calls(turn: list[Message], answered: Counter[str]) -> list[Message]:

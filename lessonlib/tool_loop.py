@@ -8,8 +8,8 @@ What it keeps to, whatever happens:
 * The assistant message goes into the history as it came, with everything in it that only its own service can read.
 * Every call gets a result, in call order: also one of a tool that does not exist, one whose arguments are no JSON or do not
   fit, one that a person refused, one that was too slow or raised. Errors go to the model, which mostly corrects itself.
-* Calls are run only when the answer stopped for them. An answer that was cut, declined or paused runs nothing, and text that
-  looks like a call is text.
+* Calls are run only when the answer stopped for them, or says that it is complete: some services say only that (strands
+  #1827). An answer that was cut, declined or paused runs nothing, and text that looks like a call is text.
 * The history can be sent again after every end: an answer, an error, the step limit, Ctrl-C, a cancelled task. Calls that
   were not run are answered as such; of those that were interrupted it is said that nobody knows.
 * At most `max_steps` requests. At the limit MaxSteps is raised with the run: what was paid for is not lost.
@@ -260,7 +260,7 @@ class ToolLoop(Policy[P]):
             response = yield from self._answer(request, run)
             run.answer = response
             calls = response.tool_calls
-            if response.stop is StopReason.TOOL_USE and calls:
+            if response.stop in (StopReason.TOOL_USE, StopReason.END) and calls:
                 if tries.open:
                     yield from self._healed(response, run)
                 place = len(run.messages) - 1

@@ -416,6 +416,29 @@ def test_results_in_any_order_and_in_several_messages_are_put_right(target: str)
 
 
 @targets
+def test_two_calls_that_share_an_id_stay_apart(target: str) -> None:
+    """Some models number their calls so; the readers above refuse an id that is open already."""
+    history = [
+        Message.user("Oslo and Lima?"), Message.assistant(call("c1", city="Oslo"), call("c1", city="Lima")),
+        Message.user(result("c1", "4 °C"), result("c1", "18 °C")),
+    ]  # fmt: skip
+    apart = [
+        history[0], Message.assistant(call("c1", city="Oslo"), call("c2", city="Lima")),
+        Message.user(result("c1", "4 °C"), result("c2", "18 °C")),
+    ]  # fmt: skip
+    assert READERS[target](encode(target, history)) == said(apart)
+
+
+@pytest.mark.parametrize("source", ["openai-chat", "gemini-interactions", "openai-responses"])
+def test_a_shared_id_is_renamed_in_the_vendor_s_own_call_too(source: str) -> None:
+    own = answer(source, "parallel_calls")
+    first = own.tool_calls[0]
+    twice = Message(role="assistant", parts=[first, first])
+    body = encode(source, [Message.user("?"), twice, results(twice, "one", "two")])
+    assert [line[2] for line in READERS[source](body) if line[0] == "result"] == ["one", "two"]
+
+
+@targets
 def test_neighbours_and_empty_texts_are_accepted(target: str) -> None:
     check(
         target,

@@ -217,8 +217,8 @@ def test_a_dead_call_never_takes_the_answer_of_a_whole_call_with_the_same_id() -
         "user: result(x)",
     ]
     assert arranged(user("a"), assistant(call("x"), dead("x")), user(result("x"), result("x", "2")))[1:] == [
-        "assistant: call(x) dead(x)",
-        "user: result(x) result(x)",
+        "assistant: call(x) dead(x_2)",
+        "user: result(x) result(x_2)",
     ]
 
 
@@ -260,6 +260,22 @@ def test_one_id_used_twice_gets_its_results_in_their_order() -> None:
         "second",
         "third",
     ]
+
+
+def test_two_calls_of_one_turn_with_one_id_get_two() -> None:
+    """Refused by OpenAI as a "duplicate value for 'tool_call_id'" (agno #5116, openclaw #47136)."""
+    messages = [assistant(call("x"), call("x_2"), call("x")), user(result("x", "1"), result("x_2", "2"), result("x", "3"))]
+    asked, answered = arrange(messages, WIRE, merge=True)
+    assert [each.call_id for each in asked.tool_calls] == ["x", "x_2", "x_3"]
+    assert [(each.call_id, each.text) for each in answered.tool_results] == [("x", "1"), ("x_2", "2"), ("x_3", "3")]
+    later = arrange([*messages, assistant(call("x")), user(result("x", "4"))], WIRE, merge=True)
+    assert [each.call_id for each in later[2].tool_calls + later[3].tool_results] == ["x", "x"]
+    assert [each.call_id for each in messages[0].tool_calls] == ["x", "x_2", "x"]
+
+
+def test_many_calls_of_one_id_are_renamed_in_linear_time() -> None:
+    messages = [assistant(*[call("x")] * 5000), user(*[result("x", "ok")] * 5000)]
+    assert arrange(messages, WIRE, merge=True)[1].tool_results[-1].call_id == "x_5000"
 
 
 # ---------------------------------------------------------------- after an interruption

@@ -234,7 +234,7 @@ def test_a_run_goes_on_from_where_the_limit_stopped_it(way: Way) -> None:
 
 
 @each_way
-@pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSAL, StopReason.OTHER, StopReason.END])
+@pytest.mark.parametrize("stop", [StopReason.LENGTH, StopReason.REFUSAL, StopReason.OTHER])
 def test_other_ends_run_nothing_and_leave_a_history_that_can_be_sent(way: Way, stop: StopReason) -> None:
     """No call of an answer that was cut or declined is run, whole or not."""
     colour, run_it = way
@@ -243,6 +243,15 @@ def test_other_ends_run_nothing_and_leave_a_history_that_can_be_sent(way: Way, s
     assert (run.response.stop, run.steps, run.tools_run) == (stop, 1, 0)
     assert [(result.call_id, result.text) for result in results(run)] == [("c1", UNFINISHED)]
     assert can_be_sent(run)
+
+
+@each_way
+def test_the_calls_of_an_answer_that_says_only_that_it_is_complete_are_run(way: Way) -> None:
+    """`end_turn` beside a whole call: Claude on Bedrock, gateways (strands #1827)."""
+    colour, run_it = way
+    provider = colour(answer("I look.", call("tide", place="A"), stop=StopReason.END), "1.2 m")
+    run = run_it(provider, ASK, {"tide": lambda place: "1.2"})
+    assert (run.response.text, run.tools_run, [result.text for result in results(run)]) == ("1.2 m", 1, ["1.2"])
 
 
 @each_way

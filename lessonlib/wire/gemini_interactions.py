@@ -466,7 +466,7 @@ def _encode_call(call: ToolCall, raw: JSON | None) -> JSON:
     arguments = call.args if call.args is not None else {"INVALID_JSON": call.raw_args}
     if raw is None:
         return {"type": "function_call", "id": call.call_id, "name": call.name, "arguments": arguments}
-    changes: JSON = {} if raw.get("id") else {"id": call.call_id}
+    changes: JSON = {} if raw.get("id") == call.call_id else {"id": call.call_id}
     if call.args is None or not isinstance(raw.get("arguments"), dict):
         changes["arguments"] = arguments
     return {**raw, **changes} if changes else raw

@@ -398,7 +398,8 @@ def _joined_calls(messages: Sequence[Message]) -> list[Message]:
 def _encode_call(call: ToolCall, dialect: Dialect, ids: dict[str, str]) -> JSON:
     """One entry of `tool_calls`. An own call keeps every field that it came with, `extra_content` above all."""
     own = as_dict(next(iter(as_list((_own_raw(call, dialect) or {}).get("tool_calls"))), None))
-    ids[call.call_id] = call.call_id if own.get("id") else _fitting_id(call.call_id, dialect)
+    is_own = word(own.get("id")) == call.call_id
+    ids[call.call_id] = call.call_id if is_own else _fitting_id(call.call_id, dialect)
     head = {key: value for key, value in own.items() if value is not None and key not in ("function", "custom")}
     head |= {"id": ids[call.call_id], "type": "function"}
     name = _fitting_name(call.name, dialect)
