@@ -54,6 +54,7 @@ class Target:
         nullable. nullable: null is said as `nullable: true`, as in OpenAPI.
     formats: the values of `format` that are sent, None for all. text_enums: enums of texts only.
     least_items: the values of minItems that are sent, None for all. empty_objects: an object without properties is taken.
+    empty_texts: an enum may hold the empty text.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Target:
     text_enums: bool = False
     least_items: frozenset[int] | None = None
     empty_objects: bool = True
+    empty_texts: bool = True
 
 
 _BASIC = {"type", "title", "description", "properties", "required", "items", "enum", "anyOf"}
@@ -102,10 +104,12 @@ GEMINI_OPENAPI = Target(
     formats=frozenset({"date-time", "enum", "float", "double", "int32", "int64"}),
     text_enums=True,
     empty_objects=False,
+    empty_texts=False,
 )  # fmt: skip
 GEMINI_JSON = Target(
     "Gemini's parametersJsonSchema",
     frozenset(_BASIC | _REFERENCES | _NUMBERS | _ITEMS | {"format", "prefixItems", "additionalProperties"}),
+    empty_texts=False,
 )
 INLINE = Target(
     "a service without references",
@@ -246,6 +250,9 @@ class _Adapter:
         if self.target.text_enums and not all(isinstance(value, str) or value is None for value in values):
             said.append(f"one of {_short(values)}")
         else:
+            if not self.target.empty_texts and "" in values:
+                said.append("or empty")
+                values = [value for value in values if value != ""]
             out["enum"] = [value for value in values if not (self.target.nullable and value is None)]
             if self.target.nullable and None in values:
                 out["nullable"] = True
@@ -292,8 +299,9 @@ class _Adapter:
     def children(self, schema: Mapping[str, Any], path: tuple[str, ...], stack: tuple[str, ...], out: JSON) -> None:
         if isinstance(properties := schema.get("properties"), Mapping):
             out["properties"] = {name: self.node(item, (*path, name), stack) for name, item in properties.items()}
-        if "items" in schema:
-            out["items"] = self.node(schema["items"], (*path, "[]"), stack)
+        bare = _is_array(schema) and not schema.keys() & {"items", "prefixItems"}
+        if bare or "items" in schema:  # every service wants to be told what is in a list
+            out["items"] = self.node(schema.get("items", {}), (*path, "[]"), stack)
         if isinstance(prefix := schema.get("prefixItems"), list):
             self.positions(prefix, path, stack, out)
         if isinstance(union := schema.get("anyOf"), list):
@@ -342,6 +350,16 @@ class _Adapter:
             out.setdefault("properties", {})
         if self.target.required:
             self.require_all(schema, path, out)
+        elif "required" in out:
+            self.require_known(path, out)
+
+    def require_known(self, path: tuple[str, ...], out: JSON) -> None:
+        """A property that is required but not described is refused, and could not come in a closed object anyway."""
+        known = [name for name in dict.fromkeys(out["required"]) if name in (out.get("properties") or {})]
+        for name in out["required"]:
+            if name not in known:
+                self.notes.append(f"{_place(path)}: {name!r} is required but not described, so it is left out")
+        out["required"] = known
 
     def require_all(self, schema: Mapping[str, Any], path: tuple[str, ...], out: JSON) -> None:
         required = schema.get("required") or []
@@ -412,6 +430,11 @@ _CONVERSIONS: dict[str, Callable[[_Adapter, Any, Mapping[str, Any], JSON, list[s
 
 def _place(path: tuple[str, ...]) -> str:
     return ".".join(path).replace(".[", "[") or "the arguments"
+
+
+def _is_array(schema: Mapping[str, Any]) -> bool:
+    kind = schema.get("type")
+    return kind == "array" or (isinstance(kind, list) and "array" in kind)
 
 
 def _short(value: Any) -> str:

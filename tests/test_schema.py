@@ -391,11 +391,30 @@ def test_what_one_vendor_refuses_is_said_otherwise() -> None:
         ({"properties": {"a": {"type": "string"}}, "required": ["a"]}, ANTHROPIC_STRICT,
          {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}),
         ({"const": 3}, ANTHROPIC_STRICT, {"const": 3, "type": "integer"}),
+        ({"type": "string", "enum": ["a", ""]}, GEMINI_OPENAPI,
+         {"type": "string", "enum": ["a"], "description": "(or empty)"}),
+        ({"type": "string", "enum": ["a", ""]}, GEMINI_JSON, {"type": "string", "enum": ["a"], "description": "(or empty)"}),
+        ({"type": "string", "enum": ["a", ""]}, ANTHROPIC_STRICT, {"type": "string", "enum": ["a", ""]}),
+        ({"type": "array"}, GEMINI_OPENAPI, {"type": "array", "items": {}}),
+        ({"type": "array"}, INLINE, {"type": "array", "items": {}}),
         ({"const": None}, ANTHROPIC_STRICT, {"const": None, "type": "null"}),
     ],
 )  # fmt: skip
 def test_each_keyword(schema: dict[str, Any], target: Target, expected: dict[str, Any]) -> None:
     assert first(schema, target) == expected
+
+
+@pytest.mark.parametrize("target", [GEMINI_OPENAPI, GEMINI_JSON, ANTHROPIC_STRICT, OPENAI_STRICT, INLINE])
+def test_a_required_property_that_is_not_described_is_left_out(target: Target) -> None:
+    """Gemini: "required[1]: property is not defined". An `allOf` may also require one twice."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a", "b", "a"]}
+    assert adapted(schema, target)["required"] == ["a"]
+
+
+@pytest.mark.parametrize("target", [ANTHROPIC_STRICT, OPENAI_STRICT])
+def test_a_list_of_anything_needs_a_type_in_a_strict_schema(target: Target) -> None:
+    with pytest.raises(InvalidRequest, match=r"schema of x\[\]: .* needs a type"):
+        adapt(obj(x={"type": "array"}), target)
 
 
 @pytest.mark.parametrize("word", ["not", "if", "patternProperties", "dependentRequired"])

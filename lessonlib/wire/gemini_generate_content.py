@@ -390,7 +390,7 @@ def _encode_generation(request: Request, able: capabilities.Capabilities) -> JSO
         config["thinkingConfig"] = _encode_reasoning(request.reasoning, able)
     if request.output_schema is not None:
         config["responseMimeType"] = "application/json"
-        config["responseJsonSchema"] = request.output_schema
+        config["responseJsonSchema"] = adapt(request.output_schema, GEMINI_JSON).schema
     return config
 
 

@@ -190,7 +190,8 @@ class GeminiInteractions(WireFormat):
         if config:
             body["generation_config"] = config
         if request.output_schema is not None:
-            body["response_format"] = {"type": "text", "mime_type": "application/json", "schema": request.output_schema}
+            schema = adapt(request.output_schema, GEMINI_JSON).schema
+            body["response_format"] = {"type": "text", "mime_type": "application/json", "schema": schema}
         body["store"] = False  # left out, it would be true
         body["stream"] = stream
         return body

@@ -891,13 +891,16 @@ class CallSlot:
         return len(arguments) == self.size > 0 and self.looks_ended_before(arguments) and arguments == "".join(self.pieces)
 
     def take(self, arguments: str) -> bool:
-        """Adds a piece of the arguments, if it is one. Two things that gateways send could never become one JSON object,
-        so they are no pieces of it: all of it once more, and a `{}` from before there were any arguments."""
+        """Adds a piece of the arguments, if it is one. What gateways send beside could never become one JSON object with
+        them: all of it once more, a `{}` from before there were any arguments, or two quotes behind an empty object."""
         if self.repeats(arguments):
             return False
-        if self.size < _PLACEHOLDER and self.looks_ended_before(arguments) and "".join(self.pieces).split() == ["{}"]:
-            self.pieces.clear()
-            self.size = 0
+        if self.size < _PLACEHOLDER and "".join(self.pieces).strip() == "{}":
+            if arguments.strip() == '""':
+                return False
+            if self.looks_ended_before(arguments):
+                self.pieces.clear()
+                self.size = 0
         self.pieces.append(arguments)
         self.size += len(arguments)
         return True

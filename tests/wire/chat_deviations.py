@@ -350,11 +350,13 @@ DEVIATIONS = (
                 calls(entry("f", '"Lima"}', index=1)), result=(A, B))),
     ),
     Deviation(
-        46, "`{}` before the arguments", "gateways in front of Bedrock", "openai-agents-js #712",
+        46, "`{}` before the arguments, or `\"\"` behind an empty object", "gateways in front of Bedrock, and others",
+        "openai-agents-js #712; WeKnora #2952",
         (called(calls(entry("f", "{}", index=0, id="a")), calls(entry(arguments=OSLO, index=0))),
          called(calls(entry("f", "{}", index=0, id="a")), calls(entry(arguments='{"city":', index=0)),
                 calls(entry(arguments='"Oslo"}', index=0))),
-         called(calls(entry("f", "{}", index=0, id="a")), calls(entry(arguments="", index=0)), result=(("a", "f", {}),))),
+         called(calls(entry("f", "{}", index=0, id="a")), calls(entry(arguments="", index=0)), result=(("a", "f", {}),)),
+         called(calls(entry("f", "{}", index=0, id="a")), calls(entry(arguments='""', index=0)), result=(("a", "f", {}),))),
     ),
     Deviation(
         47, "all arguments of a call once more at its end", "LiteLLM and other gateways",

@@ -76,3 +76,11 @@ def test_free_keys_cannot_be_strict_and_the_error_names_the_place(wire: str) -> 
     free = {"type": "object", "properties": {"options": {"type": "object", "additionalProperties": {"type": "integer"}}}}
     with pytest.raises(InvalidRequest, match="options"):
         sent(wire, free, True)
+
+
+@pytest.mark.parametrize("wire", GEMINI)
+def test_gemini_gets_the_schema_of_the_answer_in_the_same_subset(wire: str) -> None:
+    body = WIRES[wire]("m-1", api_key="k").encode(Request(messages="Hi", output_schema=OPEN)).body
+    schema = body["generationConfig"]["responseJsonSchema"] if "contents" in body else body["response_format"]["schema"]
+    assert schema == sent(wire, OPEN, None)
+    assert schema["properties"]["unit"] == {"enum": ["C"], "type": "string"}
