@@ -144,9 +144,9 @@ class Off:
 
     def __repr__(self) -> str:
         return (
-            f"Offline: {self._vendor} is answered by the simulator and costs nothing. {SAY_YES.format(vendor=self._vendor)} "
-            f"would send client() and ask() of this notebook to the real service, for at most {self._limit} USD and "
-            f"{self._requests} requests, with your own key."
+            f"Offline: {self._vendor} is answered by the simulator and costs nothing.\n"
+            f"{SAY_YES.format(vendor=self._vendor)} would send client() and ask() of this notebook to the real service,\n"
+            f"for at most {self._limit} USD and {self._requests} requests, with your own key."
         )
 
 

@@ -19,6 +19,10 @@ from html import escape
 WIDTH = 100
 """Columns of the plain text."""
 
+CODE = "font-family:var(--jp-code-font-family,monospace)"
+LIST = "list-style:none;white-space:pre-wrap"
+"""Code in the notebook's font for it; lists keep the spaces between a letter and its words."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -63,14 +67,12 @@ def lines(texts: Iterable[str]) -> Piece:
     """A list, one entry per line."""
     entries = list(texts)
     items = "".join(f"<li>{_marked(entry)}</li>" for entry in entries)
-    return Piece(
-        "\n".join(f"  {entry}" for entry in entries), f"<ul style='list-style:none'>{items}</ul>" if entries else ""
-    )
+    return Piece("\n".join(f"  {entry}" for entry in entries), f"<ul style='{LIST}'>{items}</ul>" if entries else "")
 
 
 def code(text: str) -> Piece:
     """Text as it stands."""
-    return Piece(textwrap.indent(text, "    "), f"<pre>{escape(text)}</pre>")
+    return Piece(textwrap.indent(text, "    "), f"<pre style='{CODE}'>{escape(text)}</pre>")
 
 
 def folded(head: str, *inside: Piece) -> Piece:
