@@ -235,3 +235,5 @@ def test_the_course_works_from_a_wheel(tmp_path: Path) -> None:
     code = "from lessonlib.lab import explorer; print(explorer('anthropic-messages/tool_call', at=-1).moment().state)"
     assert run("-c", code, cwd=tmp_path / "mine" / "notebooks", **site).strip() == "DONE"
     assert run("-c", code, **site).strip() == "DONE"  # from anywhere: the fixtures came along
+    first = run("-m", "lessonlib.lab.headless", str(tmp_path / "mine/notebooks/00_start_here.ipynb"), **site)
+    assert "What you can do now" in first  # the first lesson runs to its end
