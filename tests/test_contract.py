@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lessonlib.errors import LessonError
+from lessonlib.errors import InvalidRequest, LessonError
 from lessonlib.sse import ServerSentEvent
 from lessonlib.types import (
     JSON,
@@ -230,6 +230,7 @@ def test_the_events_tell_the_same_as_the_result(case: Case) -> None:
     assert [event for event in reading.events if isinstance(event, Done)] == [Done(reading.response)]
     assert isinstance(reading.events[-1], Done)
     done = {event.index: event.part for event in reading.events if isinstance(event, PartDone)}
+    assert [part for part in reading.response.message.parts if is_token(part) and part not in done.values()] == []
     shown = [
         part for part in reading.response.message.parts if isinstance(part, (Text, Reasoning, ToolCall)) and not part.inside
     ]
@@ -375,6 +376,14 @@ EVERYTHING = Request(
 
 def wire_for(wire_name: str) -> WireFormat:
     return WIRES[wire_name]("some-model", api_key=KEY)
+
+
+@every_wire
+@pytest.mark.parametrize("messages", [[], [Message(role="user", parts=[])], [Message.user("")]])
+def test_a_conversation_without_any_content_is_refused(wire_name: str, messages: list[Message]) -> None:
+    """Every vendor answers 400 (docs/wire); the message here says it before anything is sent."""
+    with pytest.raises(InvalidRequest, match="nothing to send"):
+        wire_for(wire_name).encode(Request(messages=messages))
 
 
 @every_wire

@@ -846,3 +846,12 @@ def test_no_status_is_claimed_that_the_capture_does_not_tell() -> None:
     (finding,) = explain(body).findings
     assert "HTTP 200" not in finding.message
     assert "the capture does not say" in finding.message
+
+
+@pytest.mark.parametrize("body", [b"data: [DONE]\n\n", b"data:[DONE]", b": ping\n\ndata: [DONE]\n\ndata: [DONE]\n\n"])
+@pytest.mark.parametrize("wire", [None, *WIRES])
+def test_an_end_marker_alone_is_the_end_of_nothing(body: bytes, wire: str | None) -> None:
+    """Whichever wire format it was: nothing came, and asking again can help. It contradicts nothing."""
+    report = explain(one(body), wire=wire)
+    assert isinstance(report.error, IncompleteStream)
+    assert report.error.retryable

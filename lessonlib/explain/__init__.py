@@ -247,7 +247,7 @@ def _read_stream(report: Report, capture: Capture, payload: Any, wire: type[Wire
     report.events, report.rows, report.omitted = reading.count, rows.kept(), rows.omitted
     report.response, report.error = reading.response, reading.error
     if wire is None and report.error is None:
-        report.error = _unknown_stream(reading.count, capture.body)
+        report.error = _unknown_stream(reading.count - reading.end_markers, capture.body)
     if report.error is not None:
         report.error.partial = report.error.partial or report.response
         report.response = None
@@ -257,8 +257,8 @@ def _read_stream(report: Report, capture: Capture, payload: Any, wire: type[Wire
 
 def _unknown_stream(events: int, body: bytes) -> LessonError:
     shown = one_line(" ".join(body[:400].decode("utf-8", "replace").split()), 120)
-    if not events:
-        return IncompleteStream(f"the body ended before its first event; it begins with: {shown}")
+    if not events:  # an end marker is the end of something: alone it says that nothing came
+        return IncompleteStream(f"the body ended before the first event of an answer; it begins with: {shown}")
     return ProtocolError(f"a stream of events, but of none of the five wire formats; it begins with: {shown}")
 
 

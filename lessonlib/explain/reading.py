@@ -180,6 +180,7 @@ class Reading:
         self.ids: dict[str, str] = {}  # each id that the answer had, and where it came first
         self.biggest = (0, 0)
         self.done_marker = 0
+        self.end_markers = 0
         self._offset = capture.offset
         self._sequence: int | None = None
         self._ends = list(accumulate(size for size, _ in capture.chunks))
@@ -261,6 +262,7 @@ class Reading:
     def _kind(self, payload: Any, sse: ServerSentEvent) -> str:
         if sse.data[: len(DONE)] == DONE:
             self.done_marker = self.done_marker or self.count
+            self.end_markers += 1
             return "[DONE]"
         if self.decoder is not None and payload is not None:
             try:

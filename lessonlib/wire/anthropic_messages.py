@@ -58,15 +58,18 @@ from lessonlib.wire.base import (
     WireFormat,
     as_count,
     as_dict,
+    as_place,
     as_text,
     compact,
     cut_call,
     error_object,
     first_env,
     function_call,
+    named_kind,
     no_text,
     parse_args,
     retryable_status,
+    total_count,
     word,
 )  # fmt: skip
 
@@ -581,14 +584,12 @@ def decode_usage(usage: Any) -> Usage | None:
     """Section 5: the three input counts are disjoint, so all input is their sum; output includes thinking."""
     if not isinstance(usage, dict) or not usage:
         return None
-    fresh = as_count(usage.get("input_tokens"))
-    written = as_count(usage.get("cache_creation_input_tokens"))
-    read = as_count(usage.get("cache_read_input_tokens"))
+    written, read = usage.get("cache_creation_input_tokens"), usage.get("cache_read_input_tokens")
     return Usage(
-        input_tokens=None if fresh is None else fresh + (written or 0) + (read or 0),
+        input_tokens=total_count(usage.get("input_tokens"), written, read),
         output_tokens=as_count(usage.get("output_tokens")),
-        cached_tokens=read,
-        cache_write_tokens=written,
+        cached_tokens=as_count(read),
+        cache_write_tokens=as_count(written),
         reasoning_tokens=as_count(as_dict(usage.get("output_tokens_details")).get("thinking_tokens")),
         raw=usage,
     )
@@ -641,6 +642,7 @@ class MessagesDecoder(StreamDecoder):
         "ENDING": {"message_delta": "ENDING", "message_stop": "DONE", "ping": "ENDING", "error": "FAILED"},
         "DONE": {"ping": "DONE"},
     }
+    NAMES_EVENTS = True
 
     def __init__(self, wire: AnthropicMessages) -> None:
         super().__init__(wire)
@@ -705,7 +707,7 @@ class MessagesDecoder(StreamDecoder):
     # ------------------------------------------------------------ blocks
 
     def _on_content_block_start(self, payload: JSON) -> Sequence[Event]:
-        index, raw = payload["index"], payload["content_block"]
+        index, raw = as_place(payload["index"]), payload["content_block"]
         if index in self._blocks:
             raise ProtocolError(f"content block {index} starts twice")
         kind = as_text(raw.get("type"))
@@ -790,7 +792,8 @@ class MessagesDecoder(StreamDecoder):
             case "compaction_delta":
                 block.raw |= {key: value for key, value in delta.items() if key != "type"}
             case _:
-                self.ignored[kind] = self.ignored.get(kind, 0) + 1
+                name = named_kind(kind, f"a delta for content block {block.index}")
+                self.ignored[name] = self.ignored.get(name, 0) + 1
         return NOTHING
 
     # ------------------------------------------------------------ the answer

@@ -82,6 +82,9 @@ def parse_args(text: str) -> tuple[JSON | None, str | None]:
 
 def function_call(call_id: str, name: str, arguments: str | JSON, *, wire: str, raw: JSON | None) -> ToolCall:
     """A ToolCall from the arguments as the wire gave them: a JSON text, or already an object."""
+    if not name:
+        text = arguments if isinstance(arguments, str) else compact(arguments)
+        return ToolCall(call_id=call_id, name="", args_error=NO_NAME, raw_args=text, wire=wire, raw=raw)
     if isinstance(arguments, str):
         args, problem = parse_args(arguments)
         return ToolCall(call_id=call_id, name=name, args=args, raw_args=arguments, args_error=problem, wire=wire, raw=raw)
@@ -93,6 +96,9 @@ def function_call(call_id: str, name: str, arguments: str | JSON, *, wire: str, 
 
 CUT = "the answer was cut before this call was whole"
 """Why a call from a cut or unfinished stream cannot be run."""
+
+NO_NAME = "the call has no name"
+"""Why a call that does not say which tool it wants cannot be run."""
 
 
 def cut_call(call_id: str, name: str, raw_args: str, *, wire: str, why: str = CUT) -> ToolCall:
@@ -135,6 +141,29 @@ def fitting_name(name: str) -> str:
     """The name of a call as OpenAI's APIs take it back: models call tools that nobody has, `browser.tabs.open` or nothing at
     all, and a history with such a name is refused in every later request."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
+
+
+def total_count(needed: Any, *further: Any) -> int | None:
+    """The sum of counts that a vendor reports apart. Further ones may be left out or null, which is none; one that is no
+    count at all makes the sum unknown, because a sum without it would be a wrong number."""
+    counts = [as_count(needed), *(as_count(value) for value in further if value is not None)]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def as_place(value: Any) -> int:
+    """The number that tells the parts of a stream apart. Raises ProtocolError for anything but a whole number: the parts
+    could no longer be put in order."""
+    if type(value) is not int:
+        raise ProtocolError(f"the place of a part must be a whole number, not {_excerpt(repr(value))}")
+    return value
+
+
+def named_kind(value: Any, thing: str) -> str:
+    """The type of an event, a delta or a piece. A new one is none of our business, but one that is no word, or is missing,
+    leaves open what the thing is: ProtocolError."""
+    if isinstance(value, str) and value:
+        return value
+    raise ProtocolError(f"{thing} has no type" if value is None else f"the type of {thing} is {_excerpt(repr(value))}")
 
 
 def merge_extra(body: JSON, extra: Mapping[str, Any]) -> JSON:
@@ -247,11 +276,23 @@ class WireFormat:
             raise InvalidRequest(f'no model: {type(self).__name__}(model="...") or Request(model="...")')
         if unknown := request.extra.keys() - _wire_names(WireFormat):
             raise InvalidRequest(f"extra is keyed by wire format ({self.name!r}, ...), and {min(unknown)!r} is none")
-        body = merge_extra(self.body(request, model, stream), request.extra.get(self.name, {}))
+        body = merge_extra(self._written(request, model, stream), request.extra.get(self.name, {}))
         headers = {"content-type": "application/json", **self.auth(), **self.headers}
         if stream:
             headers.setdefault("accept", "text/event-stream")
         return HTTPRequest("POST", self.base_url + self.path(model, stream), headers, body)
+
+    def _written(self, request: Request, model: str, stream: bool) -> JSON:
+        """The body. Parts go back by their own JSON, and what was stored may be any: then the message says so."""
+        try:
+            return self.body(request, model, stream)
+        except LessonError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            raise InvalidRequest(
+                f"the conversation cannot be written for {self.name}: the JSON (raw) of a part lacks a field or has one of "
+                f"the wrong type ({error!r})"
+            ) from error
 
     def path(self, model: str, stream: bool) -> str:
         """The path below the base URL."""
@@ -438,6 +479,7 @@ class StreamDecoder:
     """
 
     TABLE: ClassVar[Table]
+    NAMES_EVENTS: ClassVar[bool] = False  # the wire repeats the type of an event as its SSE name
     _rows: ClassVar[dict[str, dict[str, tuple[Handler | None, str]]]]
     _known: ClassVar[frozenset[str]]
 
@@ -478,7 +520,7 @@ class StreamDecoder:
             kind = self.kind(payload, sse)
             entry = row.get(kind)
             if entry is None:
-                return self._unexpected(kind)
+                return self._unexpected(kind, sse.event)
             handler, after = entry
             events = handler(self, payload) if handler is not None else NOTHING
             if after != self.state:
@@ -550,9 +592,13 @@ class StreamDecoder:
         self.done = state == "DONE"
         self._row = self._rows.get(state)
 
-    def _unexpected(self, kind: str) -> Sequence[Event]:
+    def _unexpected(self, kind: str, name: str) -> Sequence[Event]:
+        """An event that has no place in this state. `name`: what the SSE line called it."""
         if kind in self._known:
             raise ProtocolError(f"event {kind!r} must not come in state {self.state}")
+        named_kind(kind, "an event")
+        if self.NAMES_EVENTS and name in self._known:
+            raise ProtocolError(f"an event is called {name!r}, but its data calls it {kind!r}")
         self.ignored[kind] = self.ignored.get(kind, 0) + 1
         return NOTHING
 
@@ -597,6 +643,7 @@ def method_name(event: str) -> str:
 __all__ = [
     "CUT",
     "NOTHING",
+    "NO_NAME",
     "ErrorDetails",
     "HTTPRequest",
     "Part",
@@ -610,6 +657,7 @@ __all__ = [
     "as_count",
     "as_dict",
     "as_list",
+    "as_place",
     "as_text",
     "compact",
     "cut_call",
@@ -620,11 +668,13 @@ __all__ = [
     "is_secret_header",
     "merge_extra",
     "method_name",
+    "named_kind",
     "no_text",
     "parse_args",
     "read_json",
     "retry_after",
     "retryable_status",
     "should_retry",
+    "total_count",
     "word",
 ]

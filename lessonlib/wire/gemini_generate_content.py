@@ -68,12 +68,14 @@ from lessonlib.wire.base import (
     as_count,
     as_dict,
     as_list,
+    as_place,
     as_text,
     compact,
     cut_call,
     error_object,
     function_call,
     no_text,
+    total_count,
     word,
 )  # fmt: skip
 
@@ -165,6 +167,8 @@ class GeminiGenerateContent(WireFormat):
     def body(self, request: Request, model: str, stream: bool) -> JSON:
         messages, token = _split_continuation(request.messages)
         body: JSON = {"contents": encode_contents(messages, model)}
+        if not body["contents"] and "contents" not in request.extra.get(NAME, {}):
+            raise InvalidRequest("nothing to send: no message has any content")
         system = _system(request)
         if system:
             body["systemInstruction"] = {"parts": [{"text": system}]}
@@ -494,9 +498,13 @@ def decode_part(raw: JSON, response_id: str, ordinal: int) -> Part:
     call = get(raw, "functionCall")
     if isinstance(call, dict):
         return decode_call(raw, call, response_id, ordinal)
+    if call is not None:
+        raise ProtocolError(f"a functionCall must be an object, not a {type(call).__name__}")
     text = raw.get("text")
     if isinstance(text, str):
         return Reasoning(text=text, wire=NAME, raw=raw) if raw.get("thought") else Text(text=text, wire=NAME, raw=raw)
+    if text is not None:
+        raise no_text(text)
     kind = next((key for key in raw if key not in NOT_DATA), None)
     if kind is None:  # a signature alone, of thinking that is not shown
         return Reasoning(wire=NAME, raw=raw)
@@ -507,10 +515,6 @@ def decode_call(raw: JSON, call: JSON, response_id: str, ordinal: int) -> Part:
     name, args = as_text(call.get("name")), call.get("args")
     args = {} if args is None else args
     call_id = word(call.get("id")) or made_up_id(response_id, ordinal, name, args)
-    if not name:
-        return ToolCall(
-            call_id=call_id, name="", raw_args=compact(args), args_error="the call has no name", wire=NAME, raw=raw
-        )
     return function_call(call_id, name, args if isinstance(args, dict) else compact(args), wire=NAME, raw=raw)
 
 
@@ -565,13 +569,12 @@ def decode_usage(usage: Any) -> Usage | None:
     (protobuf), as is one that is not known, so a missing count stays None."""
     if not isinstance(usage, dict):
         return None
-    shown = as_count(get(usage, "candidatesTokenCount"))
-    thought = as_count(get(usage, "thoughtsTokenCount"))
+    shown, thought = get(usage, "candidatesTokenCount"), get(usage, "thoughtsTokenCount")
     return Usage(
         input_tokens=as_count(get(usage, "promptTokenCount")),
-        output_tokens=None if shown is None and thought is None else (shown or 0) + (thought or 0),
+        output_tokens=None if shown is None and thought is None else total_count(0, shown, thought),
         cached_tokens=as_count(get(usage, "cachedContentTokenCount")),
-        reasoning_tokens=thought,
+        reasoning_tokens=as_count(thought),
         raw=usage,
     )
 
@@ -663,6 +666,8 @@ class GenerateContentDecoder(StreamDecoder):
         events = [*self._end_text(), *self._end_call(whole=False)]
         self._response = self.build(finished=True)
         self._move("DONE")
+        parts = self._response.message.parts
+        events += [PartDone(len(self._parts), part) for part in parts[len(self._parts) :]]  # the token of a pause
         return [*events, Done(self._response)]
 
     # ------------------------------------------------------------ response objects
@@ -675,7 +680,7 @@ class GenerateContentDecoder(StreamDecoder):
         events: list[Event] = []
         for candidate in payload.get("candidates") or NONE:
             if candidate.get("index"):
-                self._fold_other(candidate)
+                self._fold_other(as_place(candidate["index"]), candidate)
             else:
                 self._candidate |= candidate
                 content = candidate.get("content")
@@ -709,9 +714,8 @@ class GenerateContentDecoder(StreamDecoder):
                 slot.pieces.append(text)
                 events.append(ReasoningDelta(slot.index, text) if thought else TextDelta(slot.index, text))
 
-    def _fold_other(self, candidate: JSON) -> None:
+    def _fold_other(self, index: int, candidate: JSON) -> None:
         """A further candidate is only kept: its parts one after another, the last value of its other fields."""
-        index = candidate["index"]
         kept = self._others.setdefault(index, {"content": {"role": "model", "parts": []}})
         kept["content"]["parts"].extend(_content_parts(candidate))
         kept |= {key: value for key, value in candidate.items() if key != "content"}
@@ -766,6 +770,8 @@ class GenerateContentDecoder(StreamDecoder):
         events: list[Event] = [*self._end_text()]
         if call.get("name"):
             events += self._end_call(whole=False)
+        elif self._call is None and self._in_pieces:
+            raise ProtocolError("a piece of a call that has ended")
         if self._call is None:
             self._call, self._in_pieces = PartialCall(), True
         self._call.add(part, call)
@@ -821,7 +827,11 @@ class GenerateContentDecoder(StreamDecoder):
 # ---------------------------------------------------------------- Vertex AI: arguments in pieces
 
 PIECES = ("partialArgs", "partial_args", "willContinue", "will_continue")
-VALUES = ("numberValue", "boolValue", "number_value", "bool_value", "nullValue", "null_value")
+VALUES: Mapping[str, tuple[type, ...]] = {
+    "numberValue": (int, float), "boolValue": (bool,), "number_value": (int, float), "bool_value": (bool,),
+    "nullValue": (str, type(None)), "null_value": (str, type(None)),
+}  # fmt: skip
+"""The fields that hold a whole value, and what may stand there."""
 
 
 @dataclass(slots=True)
@@ -833,6 +843,7 @@ class PartialCall:
 
     raw: JSON = field(default_factory=dict)  # the part without the pieces: name, id, and siblings such as the signature
     values: dict[str, Any] = field(default_factory=dict)  # by path, in the order in which the paths came
+    broken: str | None = None  # why the pieces cannot be the call's arguments
 
     def add(self, part: JSON, call: JSON) -> None:
         sent = {key: value for key, value in call.items() if key not in PIECES}
@@ -840,18 +851,22 @@ class PartialCall:
         self.raw = {**self.raw, "functionCall": {**self.raw.get("functionCall", {}), **sent}, **siblings}
         for piece in get(call, "partialArgs") or NONE:
             path, text = as_text(get(piece, "jsonPath")), get(piece, "stringValue")
+            told = [key for key in VALUES if key in piece]
             if isinstance(text, str):
                 self.values.setdefault(path, []).append(text)
-            for key in VALUES:
-                if key in piece:
-                    self.values[path] = None if key.startswith("null") else piece[key]
+            elif text is not None or not told:
+                self.broken = f"the piece for {path!r} has no value that can be read"
+            for key in told:
+                if type(piece[key]) not in VALUES[key]:
+                    self.broken = f"the {key} for {path!r} is a {type(piece[key]).__name__}"
+                self.values[path] = None if key.startswith("null") else piece[key]
 
     def part(self, response_id: str, ordinal: int, *, whole: bool) -> Part:
         """The call. One whose last piece never came, or whose pieces contradict each other, cannot be run."""
         call = self.raw["functionCall"]
         values = {path: "".join(value) if isinstance(value, list) else value for path, value in self.values.items()}
         try:
-            args, problem = assemble(values, as_dict(call.get("args"))), None if whole else CUT
+            args, problem = assemble(values, as_dict(call.get("args"))), self.broken if whole else CUT
         except ValueError as error:
             args, problem = values, f"the pieces of the arguments do not fit together: {error}"
         if problem is None:

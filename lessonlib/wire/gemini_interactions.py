@@ -65,13 +65,16 @@ from lessonlib.wire.base import (
     as_count,
     as_dict,
     as_list,
+    as_place,
     as_text,
     compact,
     cut_call,
     error_object,
     function_call,
+    named_kind,
     no_text,
     parse_args,
+    total_count,
     word,
 )  # fmt: skip
 
@@ -494,7 +497,8 @@ def _decode_steps(interaction: JSON) -> list[Part]:
     anchor = as_text(interaction.get("id"))
     parts: list[Part] = []
     for place, step in enumerate(steps):
-        parts += decode_step(step, made_up_id(anchor, place))
+        made = decode_step(step, made_up_id(anchor, place))
+        parts += made if status in WHOLE or not isinstance(status, str) else _without_unwritten(made)
         anchor = as_text(interaction.get("id")) or as_text(as_dict(step).get("signature")) or anchor
     return parts
 
@@ -516,6 +520,17 @@ def decode_step(step: Any, spare_id: str = "", arguments: str | None = None) -> 
             return [_decode_content(raw, raw)]
         case kind:
             return [Opaque(kind=as_text(kind) or "unknown", wire=NAME, raw=raw)]
+
+
+def _without_unwritten(parts: Sequence[Part]) -> list[Part]:
+    """The parts of a step in an answer that was cut or still goes on. A call that holds no arguments at all was not written
+    to its end, and "no arguments" is not what the model said (section 4)."""
+    return [
+        cut_call(part.call_id, part.name, "", wire=NAME)
+        if isinstance(part, ToolCall) and as_dict(part.raw).get("arguments") is None
+        else part
+        for part in parts
+    ]
 
 
 def _decode_output(raw: JSON) -> list[Part]:
@@ -562,14 +577,14 @@ def decode_usage(usage: Any) -> Usage | None:
     `prompt_tokens` and `completion_tokens` are the migration guide's names."""
     if not isinstance(usage, dict):
         return None
-    answer, thoughts = as_count(usage.get("total_output_tokens")), as_count(usage.get("total_thought_tokens"))
-    output = answer if thoughts is None else (answer or 0) + thoughts
+    answer, thoughts = usage.get("total_output_tokens"), usage.get("total_thought_tokens")
+    output = None if answer is None and thoughts is None else total_count(0, answer, thoughts)
     given = as_count(usage.get("total_input_tokens"))
     return Usage(
         input_tokens=as_count(usage.get("prompt_tokens")) if given is None else given,
         output_tokens=as_count(usage.get("completion_tokens")) if output is None else output,
         cached_tokens=as_count(usage.get("total_cached_tokens")),
-        reasoning_tokens=thoughts,
+        reasoning_tokens=as_count(thoughts),
         raw=usage,
     )
 
@@ -723,6 +738,7 @@ class InteractionsDecoder(StreamDecoder):
         },
         "DONE": {"interaction.status_update": "DONE", "step.stop": "DONE", "content.stop": "DONE", "error": "DONE"},
     }
+    NAMES_EVENTS = True
 
     def __init__(self, wire: GeminiInteractions) -> None:
         super().__init__(wire)
@@ -842,10 +858,10 @@ class InteractionsDecoder(StreamDecoder):
         return self._start(payload["index"], payload["step"])
 
     def _start(self, index: int, step: JSON) -> Sequence[Event]:
-        if index in self._slots:
+        if as_place(index) in self._slots:
             raise ProtocolError(f"step {index} starts twice")
-        slot = self._slots[index] = self._open[index] = StepSlot(index, {**step}, number=next(self._numbers))
         kind = as_text(step.get("type"))
+        slot = self._slots[index] = self._open[index] = StepSlot(index, {**step}, number=next(self._numbers))
         slot.mode = MODES.get(kind, "other")
         if isinstance(step.get("arguments"), str):
             slot.pieces.append(step["arguments"])
@@ -917,7 +933,11 @@ class InteractionsDecoder(StreamDecoder):
         content = delta.get("content") if delta["type"] == "thought_summary" else {"type": "text", "text": delta.get("text")}
         if as_dict(content).get("type") != "text":
             return self._content(slot, as_dict(content)) if content else NOTHING
-        text = as_text(as_dict(content).get("text"))
+        text = as_dict(content).get("text")
+        if text is None:
+            return NOTHING
+        if not isinstance(text, str):
+            raise no_text(text)
         slot.pieces.append(text)
         return (ReasoningDelta(slot.number, text),) if text else NOTHING
 
@@ -950,7 +970,7 @@ class InteractionsDecoder(StreamDecoder):
         if delta["type"] == slot.raw.get("type") and slot.mode in ("call", "other"):
             slot.raw |= {key: value for key, value in delta.items() if not (key == "signature" and not value)}
             return NOTHING
-        name = f"step.delta {delta['type']}"
+        name = f"step.delta {named_kind(delta['type'], f'a delta for step {slot.index}')}"
         self.ignored[name] = self.ignored.get(name, 0) + 1
         slot.unknown.append(delta)
         return NOTHING

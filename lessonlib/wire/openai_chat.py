@@ -65,6 +65,7 @@ from lessonlib.wire.base import (
     as_count,
     as_dict,
     as_list,
+    as_place,
     as_text,
     compact,
     cut_call,
@@ -72,6 +73,7 @@ from lessonlib.wire.base import (
     first_env,
     fitting_name,
     function_call,
+    named_kind,
     no_text,
     retryable_status,
     word,
@@ -195,6 +197,8 @@ class OpenAIChat(WireFormat):
         messages = encode_messages(request.messages, dialect)
         if request.system:
             messages.insert(0, {"role": dialect.system_role, "content": request.system})
+        if not messages and "messages" not in request.extra.get(NAME, {}):
+            raise InvalidRequest("nothing to send: no message has any content")
         body: JSON = {"model": model, "messages": messages}
         body |= _encode_tools(request, dialect)
         body |= _encode_reasoning(request, dialect, capabilities.of(model))
@@ -628,7 +632,11 @@ def _message_of(choice: JSON) -> JSON:
 
 def finish_reason(choice: Any) -> str | None:
     """Why a choice ended, None if it has not said so yet."""
-    reason = word(as_dict(choice).get("finish_reason"))
+    reason = as_dict(choice).get("finish_reason")
+    if not reason:
+        return None
+    if not isinstance(reason, str):
+        raise ProtocolError(f"a finish reason must be a word, not a {type(reason).__name__}")
     return None if reason in NO_REASON else reason
 
 
@@ -692,7 +700,10 @@ def decode_message(message: JSON, response_id: str, *, raw_stop: str | None) -> 
 
 def _entries(value: Any) -> list[Any]:
     """The calls of a message or delta; one that comes without its list is one call."""
-    return [value] if isinstance(value, dict) else [entry for entry in as_list(value) if entry]
+    entries = [value] if isinstance(value, dict) else value or []
+    if isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries if entry):
+        return [entry for entry in entries if entry]
+    raise ProtocolError("tool_calls is neither a call nor a list of calls")
 
 
 def split_think(content: Any) -> tuple[str, Any]:
@@ -711,15 +722,16 @@ def _decode_reasoning(message: JSON, think: str) -> list[Reasoning]:
     """One part for all fields that hold reasoning. Its text is taken from the first that has any: the others repeat it."""
     raw = {key: message[key] for key in REASONING_FIELDS if message.get(key)}
     details = as_list(message.get("reasoning_details"))
-    texts = (
-        as_text(message.get("reasoning_content")),
-        as_text(message.get("reasoning")),
-        "".join(_detail_text(as_dict(detail)) for detail in details),
-        think.lstrip().removeprefix(OPEN_TAG).partition(CLOSE_TAG)[0],
-    )
+    texts = {
+        "reasoning_content": as_text(message.get("reasoning_content")),
+        "reasoning": as_text(message.get("reasoning")),
+        "reasoning_details": "".join(_detail_text(as_dict(detail)) for detail in details),
+        "content": think.lstrip().removeprefix(OPEN_TAG).partition(CLOSE_TAG)[0],
+    }
     if think:
         raw["content"] = think
-    return [Reasoning(text=next((text for text in texts if text), ""), wire=NAME, raw=raw)] if raw else []
+    thought = next((texts[key] for key in message if texts.get(key)), "")
+    return [Reasoning(text=thought, wire=NAME, raw=raw)] if raw else []
 
 
 def _detail_text(detail: JSON) -> str:
@@ -749,10 +761,17 @@ def _decode_chunk(chunk: Any) -> Part:
 
 def chunk_text(chunk: JSON) -> str:
     """The text of a content chunk: `thinking` holds text or chunks of text, a refusal has its own field."""
+    if not isinstance(chunk, dict):
+        raise no_text(chunk)
     thinking = chunk.get("thinking")
+    text = thinking or chunk.get("text") or chunk.get("refusal") or ""
     if isinstance(thinking, list):
-        return "".join(chunk_text(as_dict(piece)) for piece in thinking)
-    return as_text(thinking) or as_text(chunk.get("text")) or as_text(chunk.get("refusal"))
+        text = "".join(map(chunk_text, thinking))
+    if not isinstance(text, str):
+        raise no_text(text)
+    if chunk.get("type") is not None or text != chunk.get("text"):  # some servers leave the type of plain text out
+        named_kind(chunk.get("type"), "a chunk of content")
+    return text
 
 
 def decode_call(entry: JSON, spare_id: str, *, cut: bool = False) -> ToolCall:
@@ -1087,7 +1106,9 @@ class MessageFold:
                     events.append(TextDelta(TEXT_INDEX, value))
                 else:
                     self._add_content(value, events)
-            elif key in ("reasoning_content", "reasoning") and isinstance(value, str):
+            elif key in ("reasoning_content", "reasoning"):
+                if not isinstance(value, str):
+                    raise no_text(value)
                 self._reasoning.setdefault(key, []).append(value)
                 self._show(key, value, events)
             elif key == "tool_calls":
@@ -1123,6 +1144,10 @@ class MessageFold:
             self._split(*self._think.feed(value), events)
             self._is_plain = self._think.passed
             return
+        if not isinstance(value, (str, dict, list)):
+            raise no_text(value)
+        if self._think.has_begun:
+            raise ProtocolError("content that began with a thought as text goes on as a list")
         self._is_plain = False
         for chunk in [value] if isinstance(value, (str, dict)) else value:
             self._add_chunk({"type": "text", "text": chunk} if isinstance(chunk, str) else chunk, events)
@@ -1223,9 +1248,12 @@ class MessageFold:
     def choice(self) -> JSON:
         """The choice as a whole answer would hold it."""
         message: JSON = {"role": "assistant"}
-        message |= {key: "".join(pieces) for key, pieces in self._reasoning.items()}
+        thoughts: JSON = {key: "".join(pieces) for key, pieces in self._reasoning.items()}
         if self._details:
-            message["reasoning_details"] = [_folded_detail(slot) for slot in self._details]
+            thoughts["reasoning_details"] = [_folded_detail(slot) for slot in self._details]
+        if self._shown in thoughts:
+            message[self._shown] = thoughts[self._shown]  # first, so that it is the text of the reasoning, as it was shown
+        message |= thoughts
         message["content"] = self._folded_content()
         if self._refusal:
             message["refusal"] = "".join(self._refusal)
@@ -1257,6 +1285,11 @@ class ThinkSplitter:
         self.passed = False
         self._stage = self._before
         self._held: list[str] = []
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a thought has begun, ended or not."""
+        return self._stage in (self._within, self._after)
 
     def feed(self, text: str) -> tuple[str, str]:
         """What of the text so far is now known to be (thought, text)."""
@@ -1389,9 +1422,7 @@ class ChatDecoder(StreamDecoder):
             number = choice.get("index") or 0
             message = self._messages.get(number)
             if message is None:
-                if not isinstance(number, int):
-                    raise ProtocolError(f"the index of a choice is a {type(number).__name__}")
-                message = self._messages[number] = MessageFold(number)
+                message = self._messages[as_place(number)] = MessageFold(number)
             delta = choice.get("delta")
             if delta is None and message.is_empty:
                 delta = choice.get("message")  # a whole message where a delta was due

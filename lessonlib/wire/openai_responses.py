@@ -61,6 +61,7 @@ from lessonlib.wire.base import (
     as_count,
     as_dict,
     as_list,
+    as_place,
     as_text,
     compact,
     cut_call,
@@ -213,6 +214,8 @@ class OpenAIResponses(WireFormat):
             body["instructions"] = request.system
         messages = _without_foreign_raw(request.messages, self.service)
         body["input"] = encode_input(messages, store=store, server_state=server_state)
+        if not body["input"] and not server_state and not extra.keys() & {"input", "prompt"}:
+            raise InvalidRequest("nothing to send: no message has any content")
         body |= _encode_tools(request)
         if request.max_tokens is not None:
             body["max_output_tokens"] = request.max_tokens
@@ -721,7 +724,12 @@ def _decode_item(item: JSON, kind: str, place: int) -> Part:
 
 def _is_answer(item: JSON) -> bool:
     """A compacted conversation holds messages of the user too; those are not the answer."""
-    return item.get("type") == "message" and (item.get("role") or "assistant") == "assistant"
+    if item.get("type") != "message":
+        return False
+    role = item.get("role") or "assistant"
+    if not isinstance(role, str):
+        raise ProtocolError(f"the role of a message must be a word, not a {type(role).__name__}")
+    return role == "assistant"
 
 
 def _server_runs(item: JSON) -> bool:
@@ -870,6 +878,7 @@ class Item:
     doubts: dict[Key, str] = field(default_factory=dict)
     refuses: bool = False
     part: Part | None = None
+    is_answer: bool = False
 
     @property
     def kind(self) -> str:
@@ -881,6 +890,7 @@ class Item:
 
     def open(self, key: Key) -> list[str]:
         """The pieces of a stretch that has not begun yet."""
+        as_place(key[1])
         allowed = _ALLOWED.get(self.kind)
         if allowed is not None and key[0] not in allowed:
             raise ProtocolError(f"a piece of {key[0]} for output item {self.index}, which is a {self.kind}")
@@ -968,6 +978,8 @@ class ResponsesDecoder(StreamDecoder):
         },
     }
 
+    NAMES_EVENTS = True
+
     def __init__(self, wire: OpenAIResponses) -> None:
         super().__init__(wire)
         self._wire = wire
@@ -1021,8 +1033,13 @@ class ResponsesDecoder(StreamDecoder):
             raise self.wire.api_error(200, payload)
         if final.get("status") not in ("completed", "incomplete", "cancelled"):
             self._seen["status"] = event_says
-        events = self._take_missing([item for item in as_list(final.get("output")) if isinstance(item, dict)])
-        events += [self._cut(item) for item in self._in_order() if item.part is None]
+        output = [item for item in as_list(final.get("output")) if isinstance(item, dict)]
+        events = self._take_missing(output)
+        self._check_calls(output)
+        left = [item for item in self._in_order() if item.part is None]
+        if left and output and self._seen["status"] == "completed":
+            raise ProtocolError(f"the response is completed without output item {left[0].index}, which was never done")
+        events += [self._cut(item) for item in left]
         self._response = self.build(finished=True)
         return [*events, Done(self._response)]
 
@@ -1043,7 +1060,10 @@ class ResponsesDecoder(StreamDecoder):
         if not isinstance(raw, dict):
             return NOTHING
         index = payload.get("output_index")
-        item = self._items.get(index) if index is not None else self._find(raw.get("id"), raw.get("call_id"))
+        same = self._find(raw.get("id"), raw.get("call_id"))
+        item = self._items.get(index) if index is not None else same
+        if item is None and same is not None and same.part is None:
+            raise ProtocolError(f"output item {same.index} is done at the place {index}")
         if item is None:  # never added: the item is whole, so nothing is lost
             item = self._add(self._next_index() if index is None else index, raw)
         if item.part is None:
@@ -1052,7 +1072,7 @@ class ResponsesDecoder(StreamDecoder):
         return NOTHING
 
     def _add(self, index: int, raw: JSON) -> Item:
-        item = self._items[index] = Item(index, raw)
+        item = self._items[as_place(index)] = Item(index, raw, is_answer=_is_answer(raw))
         for name in (raw.get("id"), raw.get("call_id")):
             if name:
                 self._named.setdefault(name, item)
@@ -1064,6 +1084,8 @@ class ResponsesDecoder(StreamDecoder):
     def _close(self, item: Item, raw: JSON) -> list[Event]:
         """The item is whole: what had not been shown of it, and its part."""
         events: list[Event] = []
+        if (raw.get("type"), raw.get("role")) != (item.raw.get("type"), item.raw.get("role") or raw.get("role")):
+            raise _contradiction(item, "type or role")
         for name in _TEXTS.get(as_text(raw.get("type")), ()):
             raw, rest = _reconcile(item, raw, name)
             events += [item.delta(name, rest)] if rest else []
@@ -1092,6 +1114,16 @@ class ResponsesDecoder(StreamDecoder):
             if item.part is None:
                 events += self._close(item, raw)
         return events
+
+    def _check_calls(self, output: Sequence[JSON]) -> None:
+        """The terminal event's copy repeats the calls as well. One that it tells otherwise would be another deed."""
+        for raw, item in _matched(output, self._in_order()):
+            if item is None or not isinstance(item.part, ToolCall):
+                continue
+            if any(raw.get(name) != item.raw.get(name) for name in _DEED):
+                other = self._decode(item, raw)
+                if not isinstance(other, ToolCall) or (other.name, other.args) != (item.part.name, item.part.args):
+                    raise _contradiction(item, "call")
 
     def _in_order(self) -> list[Item]:
         return [item for _, item in sorted(self._items.items())]
@@ -1125,7 +1157,7 @@ class ResponsesDecoder(StreamDecoder):
         if pieces is None:
             pieces = item.open(key)
         pieces.append(text)
-        return (TextDelta(item.index, text),)
+        return (TextDelta(item.index, text),) if item.is_answer else NOTHING
 
     def _on_response_refusal_delta(self, payload: JSON) -> Sequence[Event]:
         self._item(payload).refuses = True
@@ -1215,6 +1247,9 @@ class ResponsesDecoder(StreamDecoder):
             return cut_call(part.call_id, part.name, part.raw_args, wire=NAME)
         return part.model_copy(update={"raw": None})
 
+
+_DEED = ("type", "name", "arguments", "input", "action", "actions", "operation", "status")
+"""The fields of a call that say what is to be done."""
 
 _TEXTS: Mapping[str, tuple[str, ...]] = {kind: tuple(sorted(names, reverse=True)) for kind, names in _ALLOWED.items()}
 """The stretches of each item type, in the order in which a whole item is read (the summary before the open reasoning)."""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from lessonlib.errors import APIError, IncompleteStream, InvalidRequest, LessonError, ProtocolError
-from lessonlib.sse import SSEParser
+from lessonlib.sse import ServerSentEvent, SSEParser
 from lessonlib.types import (
     ArgumentsDelta,
     Done,
@@ -1481,7 +1481,8 @@ def test_the_name_of_a_call_is_not_empty_and_not_too_long(name: str, sent_name: 
     """Models call what does not exist. The call was answered with an error, and the conversation must go on."""
     assert blocks(ToolCall(call_id="t", name=name, args={}))[0]["name"] == sent_name
     raw = {"type": "tool_use", "id": "t", "name": name, "input": {}, "caller": {"type": "direct"}}
-    assert blocks(*own(raw, stop="tool_use").parts)[0] == {**raw, "name": sent_name}
+    given = {} if name else {"INVALID_JSON": "{}"}  # a call without a name is not run, so it is one that was not valid
+    assert blocks(*own(raw, stop="tool_use").parts)[0] == {**raw, "name": sent_name, "input": given}
 
 
 def ids_sent(*turns: Sequence[str]) -> list[tuple[list[str], list[str]]]:
@@ -1536,3 +1537,47 @@ def test_ten_thousand_calls_of_one_id_are_renamed_in_linear_time() -> None:
     (pair,) = ids_sent(["x"] * 10_000)
     assert len(set(pair[0])) == 10_000
     assert pair[0][-1] == "x_10000"
+
+
+# ---------------------------------------------------------------- fields of the wrong type
+
+
+@pytest.mark.parametrize("index", ["1", None, True, 1.5, [1]])
+def test_a_block_whose_place_is_no_number_is_refused_and_what_was_shown_is_attached(index: Any) -> None:
+    """Its place would stand among numbers that it cannot be compared with, and nothing could be built any more."""
+    error = failure(stream(message_start(), *text(0, "Hello"), {**block_start(1), "index": index}))
+    assert isinstance(error, ProtocolError)
+    assert error.partial is not None
+    assert error.partial.text == "Hello"
+
+
+@pytest.mark.parametrize("kind", [None, 7, True, "", {"x": 1}])
+def test_a_delta_that_does_not_say_what_it_is_is_no_unknown_one(kind: Any) -> None:
+    error = failure(stream(message_start(), *text(0, "Hello")[:-1], delta(0, type=kind, text="!"), *end()))
+    assert isinstance(error, ProtocolError)
+
+
+@pytest.mark.parametrize("kind", [7, True, ["x"]])
+def test_an_event_whose_type_is_no_word_is_no_unknown_one(kind: Any) -> None:
+    assert isinstance(failure(stream(message_start(), {"type": kind}, *end())), ProtocolError)
+
+
+def test_an_event_that_has_two_names_is_refused() -> None:
+    """A type that nobody knows is ignored, unless the SSE name says that it is one that counts."""
+    decoder = wire().decoder()
+    decoder.feed(ServerSentEvent("message_start", json.dumps(message_start()).encode()))
+    assert decoder.feed(ServerSentEvent("invented", b'{"type": "invented"}')) == ()
+    with pytest.raises(ProtocolError, match="called 'content_block_start', but its data calls it 'sontent_block_start'"):
+        decoder.feed(ServerSentEvent("content_block_start", b'{"type": "sontent_block_start"}'))
+
+
+def test_an_input_count_that_cannot_be_read_makes_no_smaller_sum() -> None:
+    usage = decode_usage({"input_tokens": 30, "cache_read_input_tokens": "1000", "output_tokens": 5})
+    assert usage is not None
+    assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens) == (None, None, 5)
+
+
+def test_a_call_without_a_name_cannot_be_run() -> None:
+    (part,) = own({"type": "tool_use", "id": "t", "input": {"city": "Oslo"}}, stop="tool_use").parts
+    assert isinstance(part, ToolCall)
+    assert (part.args, part.args_error, part.raw_args) == (None, "the call has no name", '{"city":"Oslo"}')

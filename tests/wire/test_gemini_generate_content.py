@@ -853,3 +853,46 @@ def test_a_piece_of_an_argument_without_its_path_gives_a_call_that_cannot_be_run
 def test_a_text_that_is_no_text_is_a_protocol_error_also_at_the_end() -> None:
     with pytest.raises(ProtocolError, match="a piece of text has the wrong type, dict"):
         stream(chunk({"text": {"a": 1}}, finish="STOP"))
+
+
+# ---------------------------------------------------------------- fields of the wrong type
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{}, {"stringValue": 7}, {"stringValue": ["x"]}, {"numberValue": "7"}, {"numberValue": True}, {"boolValue": 1},
+     {"boolValue": None}, {"nullValue": 7}],
+)  # fmt: skip
+def test_a_piece_of_a_call_without_a_readable_value_makes_the_call_unusable(value: JSON) -> None:
+    """Left out, the call would be another one, and it would be run."""
+    first = {"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": True}}
+    piece = {"functionCall": {"partialArgs": [{"jsonPath": "$.b", **value}]}}
+    _, response = stream(chunk(first), chunk(piece), chunk(finish="STOP"))
+    assert [call.args for call in response.tool_calls] == [None]
+
+
+def test_a_piece_that_follows_the_end_of_its_call_is_a_contradiction() -> None:
+    """The call has been taken for whole; it was not."""
+    first = {"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}]}}
+    late = {"functionCall": {"partialArgs": [{"jsonPath": "$.b", "stringValue": "y"}]}}
+    with pytest.raises(ProtocolError, match="a piece of a call that has ended"):
+        stream(chunk(first), chunk(late), chunk(finish="STOP"))
+
+
+@pytest.mark.parametrize("part", [{"functionCall": 7}, {"functionCall": "f"}, {"text": {"x": 1}}, {"text": 7}])
+def test_a_known_field_of_the_wrong_type_is_no_opaque_part(part: JSON) -> None:
+    with pytest.raises(ProtocolError):
+        answer(part)
+    with pytest.raises(ProtocolError):
+        stream(chunk(part, finish="STOP"))
+
+
+def test_a_candidate_whose_number_is_none_is_refused() -> None:
+    with pytest.raises(ProtocolError, match="whole number"):
+        stream(chunk({"text": "a"}), {"candidates": [{"index": "1", "content": {"parts": [{"text": "b"}]}}]})
+
+
+def test_an_output_count_that_cannot_be_read_makes_no_smaller_sum() -> None:
+    usage = answer({"text": "a"}, usageMetadata={"candidatesTokenCount": 5, "thoughtsTokenCount": "7"}).usage
+    assert usage is not None
+    assert (usage.output_tokens, usage.reasoning_tokens) == (None, None)

@@ -1484,3 +1484,40 @@ def test_parts_survive_storage() -> None:
             assert case == "failed"
     parts: list[Part] = [part for message in load_history(dump_history(messages)) for part in message.parts]
     assert parts == [part for message in messages for part in message.parts]
+
+
+# ---------------------------------------------------------------- fields of the wrong type
+
+
+@pytest.mark.parametrize("status", ["incomplete", "in_progress", "budget_exceeded"])
+def test_a_call_without_arguments_in_an_answer_that_was_cut_cannot_be_run(status: str) -> None:
+    """Nothing says that its arguments were written; {} is not what the model said."""
+    step = {"type": "function_call", "id": "c1", "name": "delete_all"}
+    assert [call.args for call in answer(step, status=status).tool_calls] == [None]
+    assert [call.args for call in answer({**step, "arguments": {}}, status=status).tool_calls] == [{}]
+    assert [call.args for call in answer(step, status="requires_action").tool_calls] == [{}]
+
+
+@pytest.mark.parametrize("index", ["1", None, True, 1.5])
+def test_a_step_whose_place_is_no_number_is_refused_and_what_was_shown_is_attached(index: Any) -> None:
+    shown = [start(0, type="model_output"), delta(0, type="text", text="Hello"), stop(0)]
+    error = failure(CREATED, *shown, {**start(1, type="model_output"), "index": index})
+    assert isinstance(error, ProtocolError)
+    assert error.partial is not None
+    assert error.partial.text == "Hello"
+
+
+@pytest.mark.parametrize("kind", [None, 7, True, ""])
+def test_a_delta_that_does_not_say_what_it_is_is_no_unknown_one(kind: Any) -> None:
+    assert isinstance(failure(CREATED, start(0, type="model_output"), delta(0, type=kind, text="a")), ProtocolError)
+
+
+def test_a_summary_that_is_no_text_is_refused() -> None:
+    late = delta(0, type="thought_summary", content={"type": "text", "text": 7})
+    assert isinstance(failure(CREATED, start(0, type="thought"), late), ProtocolError)
+
+
+def test_an_output_count_that_cannot_be_read_makes_no_smaller_sum() -> None:
+    usage = answer(usage={"total_output_tokens": 5, "total_thought_tokens": "7"}).usage
+    assert usage is not None
+    assert (usage.output_tokens, usage.reasoning_tokens) == (None, None)

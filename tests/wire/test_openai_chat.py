@@ -1244,8 +1244,6 @@ def test_an_entry_without_name_and_arguments_is_no_call(last: JSON) -> None:
     [
         chunk(choices=[None]),
         chunk(choices={"index": 0}),
-        chunk({"content": 7}),
-        chunk({"tool_calls": [7]}),
         chunk({"tool_calls": [{"index": 0, "function": "f"}]}),
         chunk({"reasoning_details": 5}),
         [],
@@ -1259,6 +1257,48 @@ def test_nonsense_is_a_protocol_error_that_shows_it(payload: Any) -> None:
 
 def test_space_around_the_end_marker_does_not_hide_it() -> None:
     assert feed(sse(chunk({"content": "Hi"}), "data:  [DONE] \n\n", done=False))[1].result().text == "Hi"
+
+
+@pytest.mark.parametrize(
+    ("delta", "words"),
+    [
+        ({"content": 7}, "a piece of text has the wrong type"),
+        ({"content": True}, "a piece of text has the wrong type"),
+        ({"content": [{"type": "thinking", "thinking": 7}]}, "a piece of text has the wrong type"),
+        ({"content": [{"type": "thinking", "thinking": [7]}]}, "a piece of text has the wrong type"),
+        ({"content": [{"type": 7, "text": "a"}]}, "the type of a chunk of content is 7"),
+        ({"content": [{"thinking": [{"type": "text", "text": "a"}]}]}, "a chunk of content has no type"),
+        ({"reasoning_content": {"x": 1}}, "a piece of text has the wrong type"),
+        ({"tool_calls": [7]}, "neither a call nor a list of calls"),
+        ({"tool_calls": "f"}, "neither a call nor a list of calls"),
+    ],
+)
+def test_a_field_of_the_wrong_type_says_what_it_is(delta: JSON, words: str) -> None:
+    """What was said in it would be lost without a word."""
+    with pytest.raises(ProtocolError, match=words):
+        feed(sse(chunk(delta)))
+
+
+@pytest.mark.parametrize("reason", [7, True, ["stop"], {"stop": 1}])
+def test_a_finish_reason_that_is_no_word_ends_nothing(reason: Any) -> None:
+    with pytest.raises(ProtocolError, match="a finish reason must be a word"):
+        stream(chunk({"content": "a"}), chunk({}, reason))
+
+
+def test_the_reasoning_of_the_answer_is_the_one_that_was_shown() -> None:
+    """Two fields repeat it, and one of them lost its beginning."""
+    detail = {"type": "reasoning.text", "index": 0}
+    events, response = stream(
+        chunk({"reasoning_details": [{**detail, "text": "One"}]}),
+        chunk({"reasoning": " two", "reasoning_details": [{**detail, "text": " two"}]}),
+        chunk({}, "stop"),
+    )
+    assert "".join(event.text for event in events if isinstance(event, ReasoningDelta)) == response.reasoning == "One two"
+
+
+def test_content_that_began_with_a_thought_does_not_go_on_as_a_list() -> None:
+    with pytest.raises(ProtocolError, match="goes on as a list"):
+        stream(chunk({"content": "<think>So"}), chunk({"content": [{"type": "text", "text": "x"}]}), chunk({}, "stop"))
 
 
 def test_data_that_is_no_json_is_a_protocol_error() -> None:
@@ -1618,8 +1658,9 @@ def test_how_sure_it_is(payload: Any, sure: int) -> None:
 
 
 def test_the_index_of_a_choice_is_a_number_or_the_stream_is_broken() -> None:
-    with pytest.raises(ProtocolError, match="index of a choice is a str"):
-        stream(chunk({"content": "a"}), {"choices": [{"index": "1", "delta": {"content": "b"}}]}, chunk({}, "stop"))
+    for index in ("1", True, 1.5, [1]):
+        with pytest.raises(ProtocolError):
+            stream(chunk({"content": "a"}), {"choices": [{"index": index, "delta": {"content": "b"}}]}, chunk({}, "stop"))
 
 
 def test_arguments_as_an_object_in_the_old_function_call_are_shown_as_text() -> None:

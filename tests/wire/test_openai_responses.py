@@ -1681,3 +1681,45 @@ def test_an_item_whose_type_is_no_text_is_kept_and_sent_back_as_it_came() -> Non
     response = wire().decode({"id": "r", "status": "completed", "output": [odd]})
     body = wire().encode(Request(messages=[Message.user("q"), response.message, Message.user("go on")])).body
     assert odd in body["input"]
+
+
+# ---------------------------------------------------------------- copies that contradict each other
+
+
+@pytest.mark.parametrize("index", ["1", True, 1.5])
+def test_an_item_whose_place_is_no_number_is_refused_and_what_was_shown_is_attached(index: Any) -> None:
+    error = failure_of(CREATED, added(message("")), text_delta("Hello"), added(message(""), index))
+    assert isinstance(error, ProtocolError)
+    assert error.partial is not None
+    assert error.partial.text == "Hello"
+
+
+@pytest.mark.parametrize("change", [{"name": "delete_all"}, {"arguments": '{"city":"Rome"}'}, {"type": "custom_tool_call"}])
+def test_a_call_that_the_terminal_event_tells_otherwise_is_not_run(change: JSON) -> None:
+    error = failure_of(CREATED, added(call("")), done(call()), completed({**call(), **change}))
+    assert isinstance(error, ProtocolError)
+    assert [made.args for made in error.partial.tool_calls] == [None] if error.partial else False
+
+
+def test_a_call_that_the_terminal_event_writes_with_other_spaces_is_the_same() -> None:
+    _, response = events_of(CREATED, added(call("")), done(call()), completed(call('{ "city": "Oslo" }')))
+    assert [made.args for made in response.tool_calls] == [{"city": "Oslo"}]
+
+
+@pytest.mark.parametrize("change", [{"type": "reasoning"}, {"role": "user"}])
+def test_an_item_that_is_done_as_another_thing_than_it_was_added_is_refused(change: JSON) -> None:
+    error = failure_of(CREATED, added(message("")), text_delta("Hi"), done({**message("Hi"), **change}), completed())
+    assert isinstance(error, ProtocolError)
+
+
+def test_a_completed_response_that_leaves_out_an_item_which_was_begun_is_refused() -> None:
+    shown = [added(message("")), text_delta("Hi"), added({**message(""), "id": "msg_2"}, 1), done(message("Hi"))]
+    assert isinstance(failure_of(CREATED, *shown, completed(message("Hi"))), ProtocolError)
+
+
+def test_text_of_an_item_of_an_unknown_type_is_not_shown() -> None:
+    """The answer would not hold it: what the item is, only its vendor knows."""
+    item = {"id": "msg_1", "type": "hologram"}
+    events, response = events_of(CREATED, added(item), text_delta("Hi"), done(item), completed(item))
+    assert [event for event in events if isinstance(event, TextDelta)] == []
+    assert [part.type for part in response.message.parts] == ["opaque"]
