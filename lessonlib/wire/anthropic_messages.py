@@ -207,7 +207,7 @@ class AnthropicMessages(WireFormat):
             message=Message(role="assistant", parts=settle(parts, stop)),
             stop=stop,
             raw_stop=raw_stop,
-            usage=decode_usage(message.get("usage")),
+            usage=_without_half_a_sum(decode_usage(message.get("usage"))),
             raw=message,
         )
 
@@ -584,15 +584,26 @@ def decode_usage(usage: Any) -> Usage | None:
     """Section 5: the three input counts are disjoint, so all input is their sum; output includes thinking."""
     if not isinstance(usage, dict) or not usage:
         return None
-    written, read = usage.get("cache_creation_input_tokens"), usage.get("cache_read_input_tokens")
+    fresh = as_count(usage.get("input_tokens"))
+    written = as_count(usage.get("cache_creation_input_tokens"))
+    read = as_count(usage.get("cache_read_input_tokens"))
     return Usage(
-        input_tokens=total_count(usage.get("input_tokens"), written, read),
+        input_tokens=None if fresh is None else fresh + (written or 0) + (read or 0),
         output_tokens=as_count(usage.get("output_tokens")),
-        cached_tokens=as_count(read),
-        cache_write_tokens=as_count(written),
+        cached_tokens=read,
+        cache_write_tokens=written,
         reasoning_tokens=as_count(as_dict(usage.get("output_tokens_details")).get("thinking_tokens")),
         raw=usage,
     )
+
+
+def _without_half_a_sum(usage: Usage | None) -> Usage | None:
+    """A cache count that is there and no number makes all input unknown: the sum without it would be a wrong one."""
+    if usage is None or usage.input_tokens is None:
+        return usage
+    raw = usage.raw or {}
+    counts = (raw.get(name) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"))
+    return usage if total_count(*counts) is not None else usage.model_copy(update={"input_tokens": None})
 
 
 # ---------------------------------------------------------------- the stream

@@ -1572,7 +1572,8 @@ def test_an_event_that_has_two_names_is_refused() -> None:
 
 
 def test_an_input_count_that_cannot_be_read_makes_no_smaller_sum() -> None:
-    usage = decode_usage({"input_tokens": 30, "cache_read_input_tokens": "1000", "output_tokens": 5})
+    counts = {"input_tokens": 30, "cache_read_input_tokens": "1000", "output_tokens": 5}
+    usage = wire().decode({"type": "message", "content": [], "stop_reason": "end_turn", "usage": counts}).usage
     assert usage is not None
     assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens) == (None, None, 5)
 
