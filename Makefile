@@ -9,7 +9,7 @@ JOBS   ?= auto
 NOTEBOOK_SECONDS ?= 12
 LESSONS_SECONDS  ?= 120
 
-.PHONY: lab lesson test check lint types tests notebooks outputs browser clean
+.PHONY: lab lesson test check lint types tests notebooks solutions outputs browser clean
 
 lab: $(VENV)/.lab           ## set up and open JupyterLab on the first lesson
 	$(BIN)/lesson lab
@@ -19,7 +19,7 @@ lesson: $(VENV)/.lab        ## the same set-up, then run the first lesson withou
 
 test: $(VENV)/.test check   ## set up and check everything: style, types, tests, notebooks
 
-check: lint types tests notebooks
+check: lint types tests notebooks solutions
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -35,6 +35,10 @@ notebooks: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -p no:warnings -p tests.notebook_times --timeout 300 --nbval \
 	    --slowest-notebook $(NOTEBOOK_SECONDS) --all-notebooks $(LESSONS_SECONDS) \
 	    --nbval-current-env --nbval-sanitize-with testdata/nbval.cfg --nbval-cell-timeout 60 notebooks
+
+solutions: $(VENV)/.test    ## the same for the solutions of the exercises, which break the library and run its course suite
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -p no:warnings --timeout 300 --nbval --nbval-current-env \
+	    --nbval-sanitize-with testdata/nbval.cfg --nbval-cell-timeout 60 solutions
 
 outputs: $(VENV)/.test      ## for authors: run the lessons and store their outputs, or only some: make outputs NB=notebooks/06*.ipynb
 	$(BIN)/python -m lessonlib.lab.author run $(or $(NB),notebooks)

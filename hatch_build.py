@@ -1,4 +1,4 @@
-"""Build hook: a wheel brings the course along, below `lessonlib/course/`, for `lesson start`.
+"""Build hook: a wheel brings the course along, below `lessonlib/course/`, for `lesson start` and `lesson solution`.
 
 What this file does not do: an editable install gets nothing; there the checkout is the course.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-FOLDERS = ("notebooks", "exercises", "testdata", "docs")
+FOLDERS = ("notebooks", "exercises", "solutions", "testdata", "docs")
 
 
 class CourseHook(BuildHookInterface):  # type: ignore[type-arg]

@@ -5,6 +5,7 @@
     lesson curl "..."          the request as a curl command
     lesson serve, rules        the simulator (cli_sim.py)
     lesson start, lab          the course
+    lesson list, next, ...     going through it (cli_course.py)
 
 Exit codes, the same for all: 0 all well, 1 the answer (or one of the captures) has an error, 2 wrong usage, 130 interrupted.
 Answers go to standard output, everything else to standard error, so that both can be piped.
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lessonlib import capabilities, cli_sim
+from lessonlib import capabilities, cli_course, cli_sim
 from lessonlib.cli_sim import PROVIDERS, wire_name
 from lessonlib.errors import APIError, LessonError
 
@@ -428,6 +429,12 @@ def lab(jupyter: tuple[str, ...]) -> None:
 
 lesson.add_command(cli_sim.serve)
 lesson.add_command(cli_sim.rules)
+
+
+# ---------------------------------------------------------------- going through the course
+
+for command in cli_course.COMMANDS:
+    lesson.add_command(command)
 
 
 # ---------------------------------------------------------------- the entry

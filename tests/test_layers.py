@@ -74,7 +74,7 @@ ABOVE: dict[str, set[str]] = {
     "explain": {"exchange", "wire", "sse", "types", "errors"},
 }
 
-ON_TOP = {"cli", "cli_sim", "lab", "__main__", "example_tools"}
+ON_TOP = {"cli", "cli_sim", "cli_course", "lab", "__main__", "example_tools"}
 """What a person starts or looks at: may import everything below."""
 
 FOREIGN = {
@@ -82,7 +82,7 @@ FOREIGN = {
     "tiktoken": {"vocabulary", "tokens"},
     "uvicorn": {"sim"},
     "starlette": {"sim"},
-    "click": {"cli", "cli_sim"},
+    "click": {"cli", "cli_sim", "cli_course"},
     "rich": {"cli", "explain", "lab"},
     **{name: {"lab"} for name in ("pandas", "matplotlib", "ipywidgets", "IPython", "nbformat", "nbclient", "pytest")},
     **{name: {"lab"} for name in ("openai", "anthropic", "google")},  # sdk_grid.py measures the official packages

@@ -6,7 +6,8 @@
 
 The form: kernelspec `python3` without a machine's paths, the language's name and nothing of its version, no times of
 execution, no widget state, stable cell ids, execution counts kept (nbval compares no cell without one), and
-`jupyter.outputs_hidden` on the cells tagged `reveal`. Outputs are those of a fresh kernel, from top to bottom. A cell that
+`jupyter.outputs_hidden` on the cells tagged `reveal`. Outputs are those of a fresh kernel, from top to bottom, where no
+progress is kept. A cell that
 fails stops the run and nothing is written, unless it is tagged `raises-exception`; such a cell must then fail.
 
 What this file does not do: it judges no lesson (tests/test_notebooks.py does), and compares no outputs (nbval does).
@@ -15,6 +16,7 @@ What this file does not do: it judges no lesson (tests/test_notebooks.py does), 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -132,7 +134,8 @@ def run(path: Path) -> Any:
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )  # fmt: skip
     try:
-        with client.setup_kernel(stderr=subprocess.DEVNULL):  # the kernel's own notes are not the lesson's
+        # the kernel's own notes are not the lesson's, and what is stored is what a new learner sees
+        with client.setup_kernel(stderr=subprocess.DEVNULL, env={**os.environ, "LESSON_PROGRESS": "off"}):
             for index, cell in enumerate(notebook.cells):
                 client.execute_cell(cell, index)
     except CellExecutionError as error:

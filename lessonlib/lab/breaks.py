@@ -29,13 +29,14 @@ import string
 import textwrap
 import tomllib
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from lessonlib.lab import progress, scratch
 from lessonlib.lab.course_suite import behaviours
+from lessonlib.lab.exercises import registry
 from lessonlib.lab.notice import Notice, code, folded, lines, paragraph, title
 from lessonlib.lab.scratch import Run, Scratch, ScratchError
 
@@ -225,8 +226,9 @@ class Outcome:
         expected = set(self.noticed) or {NONE}
         return self.predicted == expected
 
-    def shown(self) -> Notice:
-        """The feedback: hit, missed, surprising; the first failing assertion; what production saw; why; what to do next."""
+    def shown(self, *, again: bool = False) -> Notice:
+        """The feedback: hit, missed, surprising; the first failing assertion; what production saw; why; what to do next.
+        again: the break was met before, and only came back."""
         broken = self.broken
         parts = [title(f"{broken.title}: {'exactly as you said' if self.right else 'not quite as you said'}")]
         rows = [*self._rows("hit", self.hit), *self._rows("missed", self.missed), *self._rows("surprising", self.surprising)]
@@ -243,9 +245,17 @@ class Outcome:
                 folded(f"The first failing assertion ({first.test})", code(_narrow(first.assertion or first.error)))
             )
         parts += [paragraph(f"In production: {broken.production}"), paragraph(f"Why: {broken.why}")]
-        if broken.survives:
-            parts.append(paragraph(f'Next: write the test that notices, and pass it to write_test("{broken.name}", ...).'))
-        return Notice(*parts)
+        return Notice(*parts, *([] if again else [paragraph(self._next())]))
+
+    def _next(self) -> str:
+        """What to do now."""
+        if self.broken.survives:
+            return f'Next: write the test that notices, and pass it to breaks.write_test("{self.broken.name}", ...).'
+        if self.right:
+            return DONE
+        return (
+            "Next: say in one sentence why, then go on; nothing is to be corrected here. This prediction comes back later."
+        )
 
     def _rows(self, word: str, keys: Collection[str]) -> list[str]:
         known = behaviours()
@@ -283,8 +293,15 @@ def run(name: str, guess: Collection[str] | str | None) -> Outcome | Notice:
         return Notice(title("There is no result"), code(found.trouble))
     ill = set(scratch.sound_run().behaviours)
     outcome = Outcome(broken, frozenset(predicted), tuple(key for key in found.behaviours if key not in ill), found)
-    progress.note_break(broken.name, right=outcome.right)
+    keep(outcome)
     return outcome
+
+
+def keep(outcome: Outcome) -> None:
+    """Notes a prediction in the progress; one that was wrong comes back."""
+    broken = outcome.broken
+    progress.note_break(broken.name, right=outcome.right)
+    progress.note_answer(f"{broken.lesson}.break.{broken.name}", ",".join(sorted(outcome.predicted)), right=outcome.right)
 
 
 def break_and_run(broken: Break) -> Run:
@@ -316,17 +333,24 @@ def meant(broken: Break, guess: Collection[str] | str) -> tuple[set[str], list[s
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What became of a test that a learner wrote. accepted: it passes on the sound library and fails on the broken one.
-    belief: which misunderstanding it shows, None if it is accepted."""
+    belief: which misunderstanding it shows, None if it is accepted. name: the break's."""
 
     accepted: bool
     belief: str | None
     message: str
     detail: str = ""
+    name: str = ""
 
     def shown(self) -> Notice:
         """The verdict as text and HTML."""
         parts = [title("Your test is accepted" if self.accepted else "Not yet"), paragraph(self.message)]
-        return Notice(*parts, *([folded("What happened", code(self.detail))] if self.detail else []))
+        detail = [folded("What happened", code(self.detail))] if self.detail else []
+        return Notice(*parts, *detail, paragraph(DONE if self.accepted else self._again()))
+
+    def _again(self) -> str:
+        key = next((each.key for each in registry() if each.call == "breaks.write_test" and each.about == self.name), "")
+        hint = f"`lesson hint {key}` in a terminal" if key else f'`breaks.hint("{self.name}")`'
+        return f"Next: change the test, run its cell, then this cell again. {hint} shows a hint."
 
     def __repr__(self) -> str:
         return repr(self.shown())
@@ -338,13 +362,18 @@ class Verdict:
 def write_test(name: str, test: Callable[..., Any] | str | None) -> Verdict:
     """Judges a test for a break: a function, or source with functions named test_... It runs three times: on the sound
     library, on the broken copy, and on a copy in which only a comment is new."""
-    verdict = judge_test(get(name), _source_of(test)) if test is not None else Verdict(False, "not_written", NOT_WRITTEN)
-    progress.note_test(name, accepted=verdict.accepted)
+    verdict = judge_test(get(name), _source_of(test) if test is not None else "raise NotImplementedError")
+    if verdict.belief != "not_written":
+        progress.note_test(name, accepted=verdict.accepted)
     return verdict
 
 
 def judge_test(broken: Break, source: str) -> Verdict:
     """The judgement, from the source alone."""
+    return replace(_judged(broken, source), name=broken.name)
+
+
+def _judged(broken: Break, source: str) -> Verdict:
     if _only_raises(source):
         return Verdict(False, "not_written", NOT_WRITTEN)
     written = PRELUDE + "\n\n" + textwrap.dedent(source).strip() + "\n"
@@ -366,9 +395,12 @@ def judge_test(broken: Break, source: str) -> Verdict:
 def _only_raises(source: str) -> bool:
     """Whether the place for the learner's code is still as it was."""
     try:
-        body = next(node for node in ast.walk(ast.parse(textwrap.dedent(source))) if isinstance(node, ast.FunctionDef)).body
-    except (SyntaxError, StopIteration):
+        tree = ast.parse(textwrap.dedent(source))
+    except SyntaxError:
         return False
+    body = next((node.body for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), tree.body)
+    if not body:
+        return True
     raised = body[-1].exc if isinstance(body[-1], ast.Raise) else None
     name = raised.func if isinstance(raised, ast.Call) else raised
     return isinstance(name, ast.Name) and name.id == "NotImplementedError"
@@ -389,6 +421,7 @@ FAILS_ON_SOUND = (
 NOTICES_NOTHING = "It passes on the broken library too, so it does not notice."
 READS_THE_SOURCE = "It fails when a mere comment is added: it looks at the source text, not at what the library does."
 ACCEPTED = "It passes on the sound library and fails on the broken one."
+DONE = "Next: `lesson next` in a terminal says what comes."
 
 
 def _source_of(test: Callable[..., Any] | str) -> str:

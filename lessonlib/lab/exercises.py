@@ -174,6 +174,12 @@ def make(notebook: Any, place: str = "") -> Any:
     return author.tidy({**notebook, "cells": cells})
 
 
+def text(notebook: Any) -> str:
+    """A notebook as the text of its file, in the form in which Jupyter writes it."""
+    cells = [{**cell, "source": text_of(cell).splitlines(keepends=True)} for cell in notebook["cells"]]
+    return json.dumps({**notebook, "cells": cells}, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
 # ---------------------------------------------------------------- the list of exercises
 
 
@@ -378,29 +384,25 @@ class Folders:
 
 def build(folders: Folders = Folders(), *, write: bool = True) -> list[str]:
     """Makes all exercise notebooks and the list. What differed from what is there, in words; `write=False` only says so."""
-    import nbformat
-
     different: list[str] = []
     found: list[Exercise] = []
     wanted: dict[Path, str] = {}
     for path in sorted(folders.solutions.glob("[0-9][0-9]_*.ipynb")):
-        notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+        notebook = json.loads(path.read_text(encoding="utf-8"))
         problems = faults(notebook, path.stem)
         if problems:
             raise FormatError("\n".join(problems))
-        made = make(notebook, path.stem)
-        text: str = nbformat.writes(nbformat.from_dict(made), version=4, indent=1) + "\n"  # type: ignore[no-untyped-call]
-        wanted[folders.exercises / path.name] = text
+        wanted[folders.exercises / path.name] = text(make(notebook, path.stem))
         found += exercises_in(notebook, path.stem)
     wanted[folders.registry] = json.dumps({"exercises": [asdict(one) for one in found]}, ensure_ascii=False, indent=1) + "\n"
     for stray in set(folders.exercises.glob("*.ipynb")) - wanted.keys():
         different.append(f"{stray}: no solution makes it")
-    for path, text in wanted.items():
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+    for path, content in wanted.items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != content:
             different.append(f"{path}: not what the solutions make")
             if write:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8", newline="\n")
+                path.write_text(content, encoding="utf-8", newline="\n")
     return different
 
 

@@ -8,6 +8,7 @@ What this file does not do: it compares nothing with the stored outputs (nbval d
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ def run(path: Path) -> Iterator[str]:
     client = NotebookClient(
         notebook, timeout=CELL_TIMEOUT, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
     )
-    with client.setup_kernel(stderr=subprocess.DEVNULL):  # the kernel's own notes are not the lesson's
+    # the kernel's own notes are not the lesson's, and nobody has read it only because it ran
+    with client.setup_kernel(stderr=subprocess.DEVNULL, env={**os.environ, "LESSON_PROGRESS": "off"}):
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type == "code":
                 client.execute_cell(cell, index)

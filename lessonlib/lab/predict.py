@@ -6,7 +6,8 @@
 Questions and feedback are data (`data/course/NN.json`), one feedback per option, so that a test can ask for every one of
 them. A wrong option carries the name of the belief that leads to it. Run All passes without a guess: nothing is raised.
 
-What this file does not do: it keeps no score and stores nothing (progress.py does).
+What this file does not do: it keeps no score. A guess is kept with the progress (progress.py), and a wrong one comes back
+(returns.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from functools import cache
 from html import escape
 from importlib import resources
 from typing import Any
+
+from lessonlib.lab import progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +68,30 @@ def predictions(lesson: str) -> dict[str, Prediction]:
 
 def ask(key: str) -> Feedback:
     """The question and its options, to be shown before the guess."""
-    found = _find(key)
+    found = find(key)
     return Feedback(found.question, "\n".join(f"{option.letter}  {option.text}" for option in found.options))
 
 
 def reveal(key: str, guess: str | None) -> Feedback:
-    """Feedback on a guess. None, or a letter that is no option, only asks again; nothing is raised."""
-    found = _find(key)
+    """Feedback on a guess, which is noted. None, or a letter that is no option, only asks again; nothing is raised."""
+    found = find(key)
+    option = chosen(found, guess)
+    if option is not None:
+        progress.note_answer(key, option.letter, right=option.letter == found.answer)
+    return feedback(found, guess)
+
+
+def chosen(found: Prediction, guess: str | None) -> Option | None:
+    """The option that a guess means, None if it means none."""
+    return None if guess is None else found.option(str(guess).strip().lower())
+
+
+def feedback(found: Prediction, guess: str | None) -> Feedback:
+    """What is said to a guess; nothing is noted."""
     letters = ", ".join(option.letter for option in found.options)
+    option = chosen(found, guess)
     if guess is None:
         return Feedback("Your guess first", f"Set guess to one of {letters}, run its cell, then this one again.")
-    option = found.option(str(guess).strip().lower())
     if option is None:
         return Feedback(f"{guess!r} is not one of {letters}", 'Write the letter in quotes, for example guess = "a".')
     if option.letter == found.answer:
@@ -84,7 +100,8 @@ def reveal(key: str, guess: str | None) -> Feedback:
     return Feedback(f"Not {option.letter}.", f"{option.feedback}\nIt is {found.answer}: {right.text if right else ''}")
 
 
-def _find(key: str) -> Prediction:
+def find(key: str) -> Prediction:
+    """One prediction, by its key. Raises KeyError with the keys of its lesson."""
     lesson, _, name = key.partition(".")
     found = predictions(lesson).get(name)
     if found is None:

@@ -3,15 +3,18 @@
     progress.note_check("01.parser", passed=False, belief="decodes_each_read")
     progress.state().exercises["01.parser"].tries
     progress.due()                          predictions that went wrong and are to come back now
+    progress.show(), progress.show("03")    how far one is, in all or in a lesson
 
-The file is `progress.json` in LESSON_HOME, or in ~/.lessonlib. It has a version; a file of a newer version is read by nobody
-here and never overwritten; one that is damaged is put aside under another name, and a new one begun. Recording never breaks
-a lesson: where nothing can be written, nothing is, and `trouble()` says so.
+The file is `progress.json` in LESSON_HOME, or in ~/.lessonlib; with LESSON_PROGRESS=off nothing is kept. It has a version. A
+file of a newer version is read by nobody here and never overwritten; a damaged one is put aside under another name, and a
+new one begun. Recording never breaks a lesson: where nothing can be written, nothing is, and `trouble()` says so.
 
-How wrong predictions come back: one lesson later; once right then, three lessons after that; then never again. "Now" is the
-highest lesson in which anything was recorded.
+How wrong predictions come back: one lesson later; once right then, three lessons after that; then never again. Only an
+answer that was given when it came back counts for that: whoever runs a notebook again with the right letter in it has not
+been asked. "Now" is the highest lesson in which anything was recorded; after the last one everything that waits comes back.
 
-What this file does not do: it judges nothing (checks, breaks.py, quiz.py) and prints nothing but its own summary.
+What this file does not do: it judges nothing (checks, breaks.py, quiz.py), and knows neither lessons nor exercises
+(journey.py, which `show` asks).
 """
 
 from __future__ import annotations
@@ -21,14 +24,20 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from lessonlib.lab.notice import Notice
 
 VERSION = 1
 FIRST_RETURN, SECOND_RETURN = 1, 3
 """Lessons after which a wrong prediction comes back, and after which it comes back once more when it was right then."""
+
+LAST_LESSON = 13
+"""After it there is no later lesson: what still waits comes back at once, and is done with when it is right."""
 
 STALE_LOCK = 10.0
 """Seconds after which another process's lock counts as left behind."""
@@ -36,23 +45,23 @@ STALE_LOCK = 10.0
 
 @dataclass
 class Exercise:
-    """One exercise. tries: checks so far. hints: how many were shown. opened: the solution was looked at before it
-    passed."""
+    """One exercise. tries: checks so far. hints: how many were shown. belief: what the last refusal was about."""
 
     passed: bool = False
     tries: int = 0
     hints: int = 0
-    opened: bool = False
     belief: str | None = None
 
 
 @dataclass
 class BreakTry:
-    """One break. right: some prediction was exactly right. first_right: the first one was. test: a test was accepted."""
+    """One break. tries: runs after a prediction. right: some prediction was exactly right. first_right: the first one was.
+    tests: how many were judged. test: one was accepted."""
 
     tries: int = 0
     right: bool = False
     first_right: bool = False
+    tests: int = 0
     test: bool = False
 
 
@@ -70,7 +79,9 @@ class Answer:
 
 @dataclass
 class State:
-    """All of it. lesson: the highest lesson with anything recorded, -1 at the beginning."""
+    """All of it. lesson: the highest lesson with anything recorded, -1 at the beginning. opened: exercises whose solution
+    was looked at before they had passed. said: points of the completion page that only the learner can know. read: lessons
+    whose last cell was run."""
 
     version: int = VERSION
     lesson: int = -1
@@ -79,6 +90,7 @@ class State:
     answers: dict[str, Answer] = field(default_factory=dict)
     opened: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
 
 
 T = TypeVar("T")
@@ -94,8 +106,15 @@ def path() -> Path:
     return (Path(home) if home else Path.home() / ".lessonlib") / "progress.json"
 
 
+def is_off() -> bool:
+    """Whether nothing is kept: LESSON_PROGRESS=off, for demonstrations and for stored outputs."""
+    return os.environ.get("LESSON_PROGRESS", "").strip().lower() == "off"
+
+
 def state() -> State:
     """The state now; an empty one if there is none that can be read."""
+    if is_off():
+        return State()
     try:
         text = path().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -105,6 +124,8 @@ def state() -> State:
 
 def trouble() -> str:
     """Why nothing is recorded, "" if all is well."""
+    if is_off():
+        return "progress is not kept, because LESSON_PROGRESS is off"
     file = path()
     try:
         if not file.exists():
@@ -120,6 +141,8 @@ def trouble() -> str:
 
 def change(work: Callable[[State], T]) -> T | None:
     """Reads, changes and writes the state, alone among all processes. None where nothing can be written."""
+    if is_off():
+        return None
     file = path()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -262,7 +285,7 @@ def note_break(name: str, *, right: bool) -> None:
     """A break was run after a prediction."""
 
     def work(now: State) -> None:
-        first = name not in now.breaks
+        first = name not in now.breaks or not now.breaks[name].tries
         entry = now.breaks.setdefault(name, BreakTry())
         entry.tries += 1
         entry.right = entry.right or right
@@ -276,44 +299,72 @@ def note_test(name: str, *, accepted: bool) -> None:
 
     def work(now: State) -> None:
         entry = now.breaks.setdefault(name, BreakTry())
+        entry.tests += 1
         entry.test = entry.test or accepted
 
     change(work)
 
 
-def note_answer(key: str, guess: str, *, right: bool) -> None:
-    """A prediction or a question was answered. The first wrong answer makes it come back."""
+def note_answer(key: str, guess: str, *, right: bool, reading: bool = True, returning: bool = False) -> None:
+    """A prediction or a question was answered; a wrong answer makes it come back. reading: it was met in its lesson, so the
+    learner has come that far. returning: it was asked again, on purpose; only such an answer can end its coming back."""
 
     def work(now: State) -> None:
-        now.lesson = max(now.lesson, lesson_of(key))
+        now.lesson = max(now.lesson, lesson_of(key)) if reading else now.lesson
         first = key not in now.answers
         entry = now.answers.setdefault(key, Answer())
+        again = not first and not returning and guess == entry.guess  # the notebook was only run once more
         entry.right, entry.guess = right, guess
         entry.first_right = entry.first_right or (first and right)
-        if not right:
-            entry.due, entry.box = max(now.lesson, lesson_of(key)) + FIRST_RETURN, 0
-        elif entry.due is not None and now.lesson >= entry.due:
+        if not right and not again:
+            entry.due, entry.box = min(max(now.lesson, lesson_of(key)) + FIRST_RETURN, LAST_LESSON), 0
+        elif right and returning and entry.due is not None and now.lesson >= entry.due:
             entry.box += 1
-            entry.due = now.lesson + SECOND_RETURN if entry.box == 1 else None
+            ends = entry.box > 1 or now.lesson >= LAST_LESSON
+            entry.due = None if ends else min(now.lesson + SECOND_RETURN, LAST_LESSON)
 
     change(work)
 
 
-def note_opened(lesson: str) -> None:
-    """The solutions of a lesson were opened before its exercises had passed."""
+def note_said(point: str) -> None:
+    """The learner says that a point of the completion page is done, which nothing here can see."""
 
     def work(now: State) -> None:
-        if lesson not in now.opened:
-            now.opened.append(lesson)
+        if point not in now.said:
+            now.said.append(point)
 
     change(work)
 
 
-def begin(lesson: str) -> None:
-    """A lesson was begun."""
+def forget_exercises(keys: Iterable[str], breaks: Iterable[str] = ()) -> None:
+    """What was recorded of some exercises, and of some breaks, is forgotten."""
+    gone, broken = set(keys), set(breaks)
 
     def work(now: State) -> None:
-        now.lesson = max(now.lesson, int(lesson))
+        now.exercises = {key: entry for key, entry in now.exercises.items() if key not in gone}
+        now.breaks = {name: entry for name, entry in now.breaks.items() if name not in broken}
+        now.opened = [key for key in now.opened if key not in gone]
+
+    change(work)
+
+
+def note_opened(key: str) -> None:
+    """The solution of an exercise was opened before it had passed."""
+
+    def work(now: State) -> None:
+        if key not in now.opened:
+            now.opened.append(key)
+
+    change(work)
+
+
+def note_read(lesson: str) -> None:
+    """A lesson was gone through to its last cell; those before it count as begun."""
+
+    def work(now: State) -> None:
+        now.lesson = max(now.lesson, lesson_of(lesson))
+        if lesson not in now.read:
+            now.read.append(lesson)
 
     change(work)
 
@@ -335,3 +386,16 @@ def surprises(lesson: str, now: State | None = None) -> dict[str, int]:
         for key, entry in now.answers.items()
         if key.startswith(f"{lesson}.") and entry.due is not None and not entry.first_right
     }
+
+
+# ---------------------------------------------------------------- showing
+
+
+def show(lesson: str | None = None) -> Notice:
+    """How far one is: in all lessons, or in one. The last cell of a lesson calls it, so the lesson counts as read."""
+    from lessonlib.lab import journey
+
+    if lesson is None:
+        return journey.summary()
+    note_read(lesson)
+    return journey.of_lesson(lesson)

@@ -266,6 +266,15 @@ def _reasons(question: Question) -> Iterator[Piece]:
 # ---------------------------------------------------------------- asking and answering
 
 
+def is_answer(question: Question, guess: Any) -> bool:
+    """Whether this answers the question at all, rightly or wrongly."""
+    try:
+        judge(question, guess)
+    except NoAnswer:
+        return False
+    return guess is not None
+
+
 def ask(key: str) -> Notice:
     """The question, and how to answer it."""
     question = get(key)
@@ -284,7 +293,7 @@ def answer(key: str, guess: Any, had: Iterable[int] | None = None) -> Notice:
         return Notice(title("Not an answer yet"), paragraph(str(error)))
     if question.kind == "free" and had is None:
         return Notice(*judged.pieces)
-    progress.note_answer(question.kept_as, judged.guess, right=judged.right)
+    progress.note_answer(question.kept_as, judged.guess, right=judged.right, reading=False, returning=True)
     return Notice(title(_head(question, judged)), *judged.pieces)
 
 

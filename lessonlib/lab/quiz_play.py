@@ -13,7 +13,7 @@ from html import escape
 from typing import Any
 
 from lessonlib.lab import progress, quiz
-from lessonlib.lab.quiz import NoAnswer, Question
+from lessonlib.lab.quiz import Question
 
 WIDE = {"width": "auto", "max_width": "60em"}
 
@@ -99,7 +99,7 @@ class Form:
         had = {number for number, tick in enumerate(self.points, 1) if tick.value} if self.points else None
         guess = self.guess()
         answered = quiz.answer(self.question.key, guess, had)
-        if self.question.kind == "free" and had is None and _is_answer(self.question, guess):
+        if self.question.kind == "free" and had is None and quiz.is_answer(self.question, guess):
             self._ask_for_points()
         self.feedback.value = answered._repr_html_()
 
@@ -111,14 +111,6 @@ class Form:
         self.ticks.children = (self.widgets.HTML("<p>Tick what was in your answer, then check again.</p>"), *self.points)
 
 
-def _is_answer(question: Question, guess: Any) -> bool:
-    try:
-        quiz.judge(question, guess)
-    except NoAnswer:
-        return False
-    return guess is not None
-
-
 # ---------------------------------------------------------------- in a terminal
 
 
@@ -127,7 +119,7 @@ def in_terminal(questions: Sequence[Question], read: Callable[[str], str], say: 
     right = asked = 0
     for number, question in enumerate(questions, 1):
         say(f"\n{number} of {len(questions)}   {quiz.ask(question.key)!r}")
-        outcome = _one(question, read, say)
+        outcome = one(question, read, say)
         if outcome is None:
             break
         if outcome == "answered":
@@ -136,15 +128,18 @@ def in_terminal(questions: Sequence[Question], read: Callable[[str], str], say: 
     say(f"\n{right} of {asked} as you said. What was not comes back in a later lesson.")
 
 
-def _one(question: Question, read: Callable[[str], str], say: Callable[[str], None]) -> str | None:
-    """ "answered", "skipped", or None to end."""
+PROMPT = "Your answer (empty: skip, q: end): "
+
+
+def one(question: Question, read: Callable[[str], str], say: Callable[[str], None]) -> str | None:
+    """Asks until there is an answer: "answered", "skipped", or None to end."""
     while True:
-        guess = read("Your answer (empty: skip, q: end): ").strip()
+        guess = read(PROMPT).strip()
         if guess.lower() == "q":
             return None
         if not guess:
             return "skipped"
-        if not _is_answer(question, guess):
+        if not quiz.is_answer(question, guess):
             say(repr(quiz.answer(question.key, guess)))
             continue
         had = _points(question, read, say) if question.kind == "free" else None

@@ -265,7 +265,7 @@ class Result:
         for head, text in (("Fed", self.fed), ("Where", self.where), ("Expected", self.expected), ("Found", self.found)):
             if text:
                 pieces += [paragraph(f"{head}:"), code(text)] if "\n" in text else [paragraph(f"{head}: {text}")]
-        pieces += [paragraph(self.seems), paragraph(self.hint)]
+        pieces += [paragraph(text) for text in (self.seems, self.hint) if text]
         return Notice(*pieces, paragraph(self.advice))
 
     def __repr__(self) -> str:
@@ -285,8 +285,10 @@ class Result:
         }
 
 
-NEXT = "Next: change your code, run its cell, then this cell again. `lesson hint {exercise}` shows the next hint."
-DONE = PROVES
+NEXT = (
+    "Next: change your code, run its cell, then this cell again. `lesson hint {exercise}` in a terminal shows the next hint."
+)
+DONE = "Next: `lesson next` in a terminal says what comes. " + PROVES
 
 
 # ---------------------------------------------------------------- a check
@@ -319,13 +321,15 @@ class Check:
         return cls(name, words["exercise"], words["heading"], beliefs, tuple(words["hints"]), observe, probes)
 
     def __call__(self, learner: Any, *, seed: int | None = None) -> Result:
-        """Checks a learner's object and records the outcome."""
+        """Checks a learner's object and records the outcome, if there was anything to check."""
         result = self.examine(learner, seed=seed)
+        if result.belief == NOT_WRITTEN:
+            return result
         progress.note_check(self.exercise, passed=result.passed, belief=result.belief)
         return result
 
     def examine(self, learner: Any, *, seed: int | None = None, hint: int | None = None) -> Result:
-        """The same without recording the outcome. hint: which one to show; by default the next one of this learner."""
+        """The same without recording the outcome. hint: which one to show, 0 for none; by default the learner's next one."""
         said = ""
         for probe in self.questions(seed):
             seen = self.look(learner, probe.given)
@@ -356,7 +360,7 @@ class Check:
     def refusal(self, probe: Probe, seen: Seen, belief: str, hint: int | None = None) -> Result:
         """The message for a wrong outcome."""
         said = self.beliefs.get(belief) or GENERAL[belief]
-        number = progress.next_hint(self.exercise) if hint is None else hint
+        number = self._next_hint(belief) if hint is None else hint
         return Result(
             self.name,
             self.exercise,
@@ -368,9 +372,13 @@ class Check:
             expected=probe.expected_words or show_value(probe.expected),
             found=probe.shown(seen),
             seems=f"{said.seems} {said.where}",
-            hint=f"Hint {number} of 3: {self.hints[number - 1]}",
+            hint=f"Hint {number} of 3: {self.hints[number - 1]}" if number else "",
             advice=NEXT.format(exercise=self.exercise),
         )
+
+    def _next_hint(self, belief: str) -> int:
+        """The learner's next hint. Where nothing was tried yet, none is spent."""
+        return 0 if belief == NOT_WRITTEN else progress.next_hint(self.exercise)
 
     def hint(self, number: int | None = None) -> Notice:
         """One of the three hints; by default the next one."""

@@ -22,13 +22,13 @@ from __future__ import annotations
 import ast
 import json
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lessonlib.lab import breaks, checks, exercises, scratch
-from lessonlib.lab.checks.core import Check, Seen
+from lessonlib.lab.checks.core import NOT_WRITTEN, Check, Seen
 from lessonlib.lab.checks.predicted import cells_check, order_check
 from lessonlib.lab.exercises import Exercise, tags_of, text_of
 from lessonlib.lab.grading.process import Ended, Limits, Student
@@ -52,18 +52,32 @@ class Mark:
     trouble: str = ""
 
 
-def grade(path: str | Path, *, seed: int | None = None, limits: Limits | None = None) -> dict[str, Any]:
+def first_hint(key: str) -> int:
+    """The first hint of every exercise: a report must not depend on what a learner has seen."""
+    return 1
+
+
+def grade(
+    path: str | Path,
+    *,
+    seed: int | None = None,
+    limits: Limits | None = None,
+    keys: Collection[str] | None = None,
+    hint: Callable[[str], int] = first_hint,
+) -> dict[str, Any]:
     """The report on one notebook: {"format", "notebook", "lesson", "passed", "of", "exercises": [...], "trouble"}. Never
-    raises for what is in the notebook."""
+    raises for what is in the notebook. keys: only these exercises. hint: which of its hints an exercise's refusal shows, 0
+    for none."""
     path = Path(path)
     report: dict[str, Any] = {"format": FORMAT, "notebook": path.name, "lesson": path.name[:2]}
-    wanted = [each for each in exercises.registry() if each.notebook == path.stem] or _by_lesson(path.name[:2])
+    known = [each for each in exercises.registry() if each.notebook == path.stem] or _by_lesson(path.name[:2])
+    wanted = [each for each in known if keys is None or each.key in keys]
     try:
         cells = _code_cells(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         marks = [_mark(each, False, trouble="the notebook cannot be read") for each in wanted]
         return _report(report, marks, f"{path.name} is no notebook that can be read: {error}")
-    marks = list(Grading(cells, wanted, seed, limits or Limits()).marks())
+    marks = list(Grading(cells, wanted, seed, limits or Limits(), hint).marks())
     return _report(report, marks, "" if wanted else f"no exercises are known for {path.name}")
 
 
@@ -92,6 +106,11 @@ def _mark(exercise: Exercise, passed: bool, belief: str | None = None, message: 
 def _code_cells(notebook: Any) -> list[str]:
     return [text_of(cell) for cell in notebook["cells"] if cell["cell_type"] == "code" and "solution" not in tags_of(cell)]
 
+
+ON_DISK = (
+    "Next: change your code, save the notebook, then `lesson check {exercise}`. `lesson hint {exercise}`: the next hint."
+)
+"""What to do where the saved notebook was judged, not an object in a running one."""
 
 JUDGES = ("check", "breaks")
 """Calls of these at the top level of a cell are ours to make; the rest of the cell is the learner's."""
@@ -154,7 +173,15 @@ def definition_of(cells: list[str], name: str) -> str:
 class Grading:
     """One notebook being graded: the cells run one after the other, and each exercise is judged at its place."""
 
-    def __init__(self, cells: list[str], wanted: list[Exercise], seed: int | None, limits: Limits) -> None:
+    def __init__(
+        self,
+        cells: list[str],
+        wanted: list[Exercise],
+        seed: int | None,
+        limits: Limits,
+        hint: Callable[[str], int] = first_hint,
+    ) -> None:
+        self.hint = hint
         self.cells = cells
         self.wanted = wanted
         self.seed = random.SystemRandom().randrange(2**32) if seed is None else seed
@@ -163,10 +190,11 @@ class Grading:
     def marks(self) -> Iterator[Mark]:
         """The marks, in the order of the exercises."""
         found: dict[str, Mark] = {}
+        places = {exercise.key: place_of(self.cells, exercise) for exercise in self.wanted}
         with Student(self.limits) as student:
-            for number in range(len(self.cells) + 1):
+            for number in range(max(places.values(), default=-1) + 1):  # nothing that comes later is of any use
                 for exercise in self.wanted:
-                    if place_of(self.cells, exercise) == number:
+                    if places[exercise.key] == number:
                         found[exercise.key] = self.judge(student, exercise, number)
                 if number < len(self.cells):
                     student.run(without_judges(self.cells[number]))
@@ -192,7 +220,9 @@ class Grading:
             seen = student.observe(exercise, probe.given)
             belief = probe.judge(seen)
             if belief is not None:
-                result = check.refusal(probe, seen, belief, hint=1)
+                advice = ON_DISK.format(exercise=exercise.key)
+                number = 0 if belief == NOT_WRITTEN else self.hint(exercise.key)
+                result = replace(check.refusal(probe, seen, belief, hint=number), advice=advice)
                 return _mark(exercise, False, belief, result.message)
         return _mark(exercise, True)
 
