@@ -2,8 +2,8 @@
 
     Notice(title("Not yet"), paragraph("..."), folded("More", code("...")))
 
-Every text is escaped in the HTML, where `code` in backticks is set as code. Nothing depends on colour, and folded content is
-a plain <details>, which a keyboard opens.
+Every text is escaped in the HTML, where `code` in backticks is set as code and a *word* between asterisks is emphasised.
+Nothing depends on colour, and folded content is a plain <details>, which a keyboard opens.
 
 What this file does not do: no widgets, no styles beyond what makes code readable, no Markdown.
 """
@@ -47,26 +47,33 @@ class Notice:
         return "\n".join(piece.html for piece in self.pieces)
 
 
-def _marked(text: str) -> str:
-    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
+def marked(text: str) -> str:
+    """The text as HTML: `code` in backticks, a *word* between asterisks emphasised, all else escaped."""
+    pieces = re.split(r"`([^`\n]+)`", escape(text))
+    pieces[::2] = [_EMPHASIS.sub(r"<em>\1</em>", piece) for piece in pieces[::2]]
+    pieces[1::2] = [f"<code>{piece}</code>" for piece in pieces[1::2]]
+    return "".join(pieces)
+
+
+_EMPHASIS = re.compile(r"(?<![\w*])\*([^*\s](?:[^*\n]*[^*\s])?)\*(?![\w*])")
 
 
 def title(text: str) -> Piece:
     """A line in bold."""
-    return Piece(text, f"<p><b>{_marked(text)}</b></p>")
+    return Piece(text, f"<p><b>{marked(text)}</b></p>")
 
 
 def paragraph(text: str) -> Piece:
     """Running text; blank lines part paragraphs."""
     blocks = [" ".join(block.split()) for block in text.strip().split("\n\n")]
     plain = "\n\n".join(textwrap.fill(block, WIDTH, break_long_words=False, break_on_hyphens=False) for block in blocks)
-    return Piece(plain, "".join(f"<p>{_marked(block)}</p>" for block in blocks))
+    return Piece(plain, "".join(f"<p>{marked(block)}</p>" for block in blocks))
 
 
 def lines(texts: Iterable[str]) -> Piece:
     """A list, one entry per line."""
     entries = list(texts)
-    items = "".join(f"<li>{_marked(entry)}</li>" for entry in entries)
+    items = "".join(f"<li>{marked(entry)}</li>" for entry in entries)
     return Piece("\n".join(f"  {entry}" for entry in entries), f"<ul style='{LIST}'>{items}</ul>" if entries else "")
 
 

@@ -12,11 +12,10 @@ What this file does not do: it judges no answer. Questions with options are pred
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
+from lessonlib.lab.notice import marked
 from lessonlib.lab.predict import course
 
 
@@ -60,7 +59,7 @@ class Glossary:
         return "\n".join(f"{term.ljust(width)}  {line}" for term, line in self.terms.items())
 
     def _repr_html_(self) -> str:
-        rows = (f"<dt><b>{_marked(term)}</b></dt><dd>{_marked(line)}</dd>" for term, line in self.terms.items())
+        rows = (f"<dt><b>{marked(term)}</b></dt><dd>{marked(line)}</dd>" for term, line in self.terms.items())
         return f"<dl>{''.join(rows)}</dl>"
 
 
@@ -92,9 +91,4 @@ def _data(lesson: str, key: str, empty: Any) -> Any:
 
 
 def _folded(entry: Question) -> str:
-    return f"<details><summary>{_marked(entry.question)}</summary><p>{_marked(entry.answer)}</p></details>"
-
-
-def _marked(text: str) -> str:
-    """The text as HTML, with `code` in backticks."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    return f"<details><summary>{marked(entry.question)}</summary><p>{marked(entry.answer)}</p></details>"

@@ -8,6 +8,7 @@ from importlib import resources
 import pytest
 
 from lessonlib.lab import closing, glossary, recall
+from lessonlib.lab.notice import marked
 
 FOLDER = resources.files("lessonlib").joinpath("data/course")
 LESSONS = sorted(
@@ -67,3 +68,16 @@ def test_markup_in_data_is_shown_and_backticks_are_code() -> None:
 def test_a_lesson_without_questions_says_so() -> None:
     with pytest.raises(KeyError, match="lesson '99' has no closing"):
         closing("99")
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("in *every* chunk", "in <em>every</em> chunk"),
+        ("`a*b*c` and *so on*.", "<code>a*b*c</code> and <em>so on</em>."),
+        ("2 * 3 * 4, **bold** and a*b*c", "2 * 3 * 4, **bold** and a*b*c"),
+        ("<b> *<i>* `<u>`", "&lt;b&gt; <em>&lt;i&gt;</em> <code>&lt;u&gt;</code>"),
+    ],
+)
+def test_code_and_emphasis_are_set_and_the_rest_is_escaped(text: str, html: str) -> None:
+    assert marked(text) == html
