@@ -179,6 +179,15 @@ NO_GRAMMAR = [
     BAD_SCHEMA,
 ]
 """Schemas that Anthropic cannot compile, each for one reason."""
+OTHER_DIALECT = [
+    {"type": "object", "properties": {"a": {"const": "x"}}},
+    {"type": "object", "properties": {"a": {"type": ["string", "null"]}}},
+    {"type": "object", "properties": {"a": {"type": "array"}}},
+    {"type": "object", "properties": {"a": {"type": "array", "items": {"$ref": "#/$defs/a"}}}},
+    {"type": "object", "properties": {"a": {"anyOf": [{"type": "string", "examples": ["x"]}]}}},
+    {"type": "object", "additionalProperties": True},
+]
+"""Schemas that are good JSON Schema, and not Google's own dialect."""
 OLD = "claude-sonnet-4-5"
 FOREIGN = "bm90IG9uZSBvZiBvdXJz"
 DEEPSEEK, KIMI = "deepseek-v4-pro", "kimi-k2.6"
@@ -512,6 +521,10 @@ CASES: list[Case] = [
     Case(GENERATE, "functions_well_formed", function(lambda one: one.update(parametersJsonSchema=BAD_SCHEMA))),
     Case(GENERATE, "functions_well_formed", function(lambda one: one.update(parameters=SCHEMA))),
     Case(GENERATE, "functions_well_formed", lambda body, _: body["tools"].append(body["tools"][0])),
+    *[Case(GENERATE, "own_dialect_kept", function(lambda one, schema=schema: [
+        one.pop("parametersJsonSchema"), one.update(parameters=schema)])) for schema in OTHER_DIALECT],
+    Case(GENERATE, "own_dialect_kept", put("generationConfig", {
+        "responseMimeType": "application/json", "responseSchema": {"type": "OBJECT", "$schema": "x"}})),
     Case(GENERATE, "calling_mode_fits", put("toolConfig.functionCallingConfig", {"mode": "REQUIRED"})),
     Case(GENERATE, "calling_mode_fits", put("toolConfig.functionCallingConfig",
                                             {"mode": "AUTO", "allowedFunctionNames": ["get_weather"]})),
@@ -602,6 +615,8 @@ KEPT: dict[str, Case] = {
         put("messages", [{"role": "user", "content": "Hi"}])), model=OLD),
     "a signature that is skipped": Case(GENERATE, "", parts(1, lambda found: [
         part.update(thoughtSignature="skip_thought_signature_validator") for part in found if "thoughtSignature" in part])),
+    "Google's own dialect": Case(GENERATE, "", function(lambda one: [one.pop("parametersJsonSchema"), one.update(
+        parameters={"type": "OBJECT", "properties": {"city": {"type": "STRING", "nullable": True}}})])),
     "snake case": Case(GENERATE, "", both(drop("systemInstruction"), put(
         "system_instruction", {"parts": [{"text": "Be brief."}]}))),
     "a level that the model knows": Case(GENERATE, "", put("generationConfig.thinkingConfig", {"thinkingLevel": "LOW"})),

@@ -196,6 +196,43 @@ def functions_well_formed(c: Context) -> Refusal | None:
     return None
 
 
+WORDS = _both(dict.fromkeys((
+    "anyOf", "default", "defs", "description", "enum", "example", "format", "items", "maxItems", "maxLength",
+    "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "nullable", "pattern", "properties",
+    "propertyOrdering", "ref", "required", "title", "type"), object))  # fmt: skip
+"""What a schema of Google's own dialect may hold: the fields of Schema in the package google-genai."""
+
+
+def dialect_problem(schema: Any, where: str) -> str | None:
+    """What in a schema is not of Google's own dialect, or None."""
+    schema = as_dict(schema)
+    for name, value in schema.items():
+        if name not in WORDS and not (name in ("additionalProperties", "additional_properties") and value is False):
+            return f"Unknown name \"{shown(name)}\" at '{where}': Cannot find field"
+    if isinstance(schema.get("type"), list):
+        return f"Proto field '{where}.type' is not repeating, cannot start list"
+    if as_text(schema.get("type")).lower() == "array" and schema.get("items") is None:
+        return f"{where}.items: missing field"
+    inner = [(f"{where}.properties[{name}]", value) for name, value in as_dict(schema.get("properties")).items()]
+    inner += [(f"{where}.items", schema["items"])] if "items" in schema else []
+    inner += [(f"{where}.any_of[{place}]", value) for place, value in enumerate(as_list(first(schema, "anyOf", "any_of")))]
+    return next((problem for path, value in inner if (problem := dialect_problem(value, path))), None)
+
+
+@BOOK.rule(f"{GENERATE_DOC} 2.2; openswarm-ai/openswarm#24, zed-industries/zed#44875, cline/cline#7339", GENERATE)
+def own_dialect_kept(c: Context) -> Refusal | None:
+    """`parameters` and `responseSchema` are written in Google's own dialect, without `$ref`, `const`, `oneOf` and lists of
+    types, and an array says its `items`; JSON Schema goes into `parametersJsonSchema` and `responseJsonSchema`."""
+    schemas = [(f"tools.function_declarations[{place}].parameters", function.get("parameters"))
+               for place, function in enumerate(functions(c.body))]  # fmt: skip
+    schemas.append(("generation_config.response_schema", first(settings(c.body), "responseSchema", "response_schema")))
+    for where, schema in schemas:
+        problem = dialect_problem(schema, where)
+        if problem is not None:
+            return refused(f"Invalid JSON payload received. {problem}. (JSON Schema has fields of its own.)")
+    return None
+
+
 MODES = ("", "MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
 
 
