@@ -155,13 +155,13 @@ class Simulator:
         """The answer to one request. Never raises for a bad request: that is an answer too."""
         from lessonlib.sim.front import route
 
+        found = route(request.method, request.path, request.headers)
+        if found is None:  # no vendor's request: it has no number, so a look at the address moves no fault
+            self._note(request, None, None)
+            return _nowhere(request)
         with self._lock:
             self._number += 1
             number = self._number
-        found = route(request.method, request.path, request.headers)
-        if found is None:
-            self._note(request, None, None)
-            return _nowhere(request)
         front, operation, target = found
         context = self.context(front, operation, target, request)
         faults = self._faults(front, context, number)

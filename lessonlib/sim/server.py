@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import os
 import socket
+import struct
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -30,6 +31,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 HOST = "127.0.0.1"
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "[::1]"})
 STOP_TIMEOUT = 10.0
+READ_FIRST = 0.05
+"""Seconds in which a client can read what was sent before the connection is reset: a reset may overtake it."""
 
 
 class SimApp:
@@ -86,7 +89,8 @@ async def _respond(reply: SimReply, receive: Receive, send: Send) -> None:
             task.cancel()
         outcomes = await asyncio.gather(writing, leaving, return_exceptions=True)
     if isinstance(outcomes[0], Reset):
-        raise outcomes[0]  # uvicorn closes the connection without the end of the body: what a reset looks like
+        await _reset(send)
+        raise outcomes[0]  # and if it could not be reset: uvicorn closes it without the end of the body
 
 
 async def _write(reply: SimReply, send: Send) -> None:
@@ -98,6 +102,18 @@ async def _write(reply: SimReply, send: Send) -> None:
     except Hang:
         await asyncio.Event().wait()
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _reset(send: Send) -> None:
+    """Resets the connection under an answer: to linger for no time turns the close into a reset. ASGI has no word for it, so
+    uvicorn's own transport is asked, if there is one."""
+    transport = getattr(getattr(send, "__self__", None), "transport", None)
+    if transport is None:
+        return
+    await asyncio.sleep(READ_FIRST)
+    linger = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
+    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    transport.abort()
 
 
 async def _until_gone(receive: Receive) -> None:

@@ -11,11 +11,11 @@ import pytest
 from lessonlib.client import AsyncClient, Client, Timeouts
 from lessonlib.errors import APIError, IncompleteStream, LessonError, NotAStream, TransportError, TransportTimeout
 from lessonlib.retry import Retry
-from lessonlib.sim import Fault, SimTransport, Simulator
+from lessonlib.sim import Fault, SimRequest, SimTransport, Simulator
 from lessonlib.sim.faults import KINDS, parse
 from lessonlib.types import Message, Request, Response
 from lessonlib.wire import WIRES
-from tests.sim.requests import MODELS
+from tests.sim.requests import MODELS, second_request, send
 
 REQUEST = Request(messages=[Message.user("Give a long answer.")])
 
@@ -36,6 +36,13 @@ FAULTS: list[tuple[Fault, type[LessonError] | None, type[LessonError] | None]] =
     (Fault("slow", seconds=0.001), None, None),
     (Fault("chunks", bytes=100), None, None),  # reads of one byte: test_model.py
 ]
+
+
+def test_a_look_at_an_unknown_path_is_no_numbered_request() -> None:
+    sim = Simulator(faults=[Fault("status", status=529, at=1)])
+    assert sim.handle(SimRequest("GET", "/", {}, b"")).status == 404
+    path, headers, body = second_request("openai-chat")
+    assert [send(sim, path, headers, body).status for _ in range(2)] == [529, 200]
 
 
 def wire(name: str, url: str | None = None) -> Any:

@@ -141,6 +141,19 @@ def test_a_hang_is_a_timeout_and_a_cut_is_incomplete(sim: Simulator, url: str) -
             list(client.stream(asked()))
 
 
+def test_a_reset_is_one_of_the_connection_and_a_cut_is_not(sim: Simulator, url: str) -> None:
+    """What comes before the reset is read; then the client's system says that the peer has reset the connection."""
+    sim.faults[:] = [Fault("reset", bytes=300)]
+    body = json.dumps({"model": MODELS["openai-chat"], "stream": True, "messages": [{"role": "user", "content": "Hi"}]})
+    headers = f"host: 127.0.0.1\r\nauthorization: Bearer k\r\ncontent-length: {len(body)}"
+    with socket.create_connection(("127.0.0.1", int(url.rsplit(":", 1)[1]))) as connection:
+        connection.sendall(f"POST /v1/chat/completions HTTP/1.1\r\n{headers}\r\n\r\n{body}".encode())
+        pieces: list[bytes] = []
+        with pytest.raises(ConnectionResetError):
+            pieces.extend(iter(lambda: connection.recv(4096), b""))
+    assert b"chat.completion.chunk" in b"".join(pieces)
+
+
 def test_only_this_machine_by_its_own_names(url: str) -> None:
     with httpx.Client() as http:
         stranger = http.post(url + "/v1/messages", headers={"host": "evil.example"}, json={})
