@@ -146,6 +146,19 @@ def test_openai_reports_writes_from_the_generation_that_bills_them() -> None:
     assert not old
 
 
+def test_chat_reports_writes_where_openai_bills_them_and_deepseek_what_it_missed() -> None:
+    def counted(model: str) -> list[dict[str, Any]]:
+        sim, asked = Simulator(), {"model": model, "messages": [{"role": "user", "content": LONG}]}
+        path, headers, _ = second_request(CHAT)
+        return [body_of(send(sim, path, headers, asked))["usage"] for _ in range(2)]
+
+    new, old, other = (counted(model) for model in ("gpt-6-astra", "gpt-4o", "deepseek-v4-pro"))
+    prompt = new[0]["prompt_tokens"]
+    assert [one["prompt_tokens_details"]["cache_write_tokens"] for one in new] == [prompt, 0]
+    assert "cache_write_tokens" not in old[0]["prompt_tokens_details"]
+    assert [(one["prompt_cache_hit_tokens"], one["prompt_cache_miss_tokens"]) for one in other] == [(0, prompt), (prompt, 0)]
+
+
 def test_short_prompts_are_not_cached() -> None:
     sim = Simulator(cache_minimum=1024)
     request = Request(messages=[Message.user(LONG)])

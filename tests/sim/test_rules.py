@@ -671,6 +671,25 @@ def test_too_many_messages_are_refused() -> None:
     assert refusal.rule == "messages_present"
 
 
+PAUSED = {
+    INTERACTIONS: ("input", "continuation_token", lambda answer: answer["continuation_token"]),
+    GENERATE: ("contents", "continuationToken", lambda answer: answer["candidates"][0]["continuationToken"]),
+}
+
+
+@pytest.mark.parametrize("wire", PAUSED)
+def test_a_continuation_token_belongs_to_its_request(wire: str) -> None:
+    name, field, read = PAUSED[wire]
+    path, headers, body = second_request(wire)
+    texts = [{"type": "text", "text": text} if wire == INTERACTIONS else {"role": "user", "parts": [{"text": text}]}
+             for text in ("Please search the web.", "Please search the net.")]  # fmt: skip
+    asked = {key: value for key, value in body.items() if key in ("model", "store")}
+    sim = Simulator()
+    paused = body_of(send(sim, path, headers, {**asked, name: texts[:1]}))
+    assert send(sim, path, headers, {**asked, name: texts[:1], field: read(paused)}).status == 200
+    assert send(sim, path, headers, {**asked, name: texts[1:], field: read(paused)}).status == 400
+
+
 def test_generate_content_takes_its_model_from_the_path() -> None:
     sim = Simulator()
     path, headers, body = second_request(GENERATE)

@@ -17,6 +17,7 @@ from lessonlib.sim.faults import Fault
 from lessonlib.sim.front.base import Front, frame
 from lessonlib.sim.front.openai_responses import (
     STATUS_TYPES,
+    bills_writes,
     choice,
     openai_error,
     openai_fault,
@@ -29,6 +30,7 @@ from lessonlib.sim.rules import chat as rules
 from lessonlib.sim.rules import openai
 from lessonlib.sim.script import Call, Refuse, Say, Think, Turn
 from lessonlib.sim.signing import digest
+from lessonlib.sim.usage import CacheOptions
 from lessonlib.types import JSON, Image, Part, Reasoning, StopReason, Text, Tool, ToolCall, ToolResult
 from lessonlib.wire.base import as_dict, as_list, as_text, function_call
 
@@ -69,6 +71,10 @@ class OpenAIChatFront(Front):
             stream=body.get("stream") is True,
             kept_reasoning=_kept_reasoning(said),
         )
+
+    def cache_options(self, context: Context) -> CacheOptions:
+        """Automatic, as in Responses."""
+        return CacheOptions(writes=bills_writes(context.able.family))
 
     # ------------------------------------------------------------ the answer
 
@@ -177,12 +183,16 @@ def _n(answer: Answer) -> int:
 
 
 def _usage(answer: Answer) -> JSON:
-    counts, n = answer.counts, _n(answer)
+    """OpenAI's account; DeepSeek says beside it how much of the prompt was found in its cache, and how much was not."""
+    counts, n, model = answer.counts, _n(answer), answer.ask.model.lower()
+    written = {"cache_write_tokens": counts.written} if bills_writes(model) else {}
+    deepseek = {"prompt_cache_hit_tokens": counts.cached, "prompt_cache_miss_tokens": counts.input - counts.cached}
     return {
         "prompt_tokens": counts.input,
         "completion_tokens": counts.output * n,
         "total_tokens": counts.input + counts.output * n,
-        "prompt_tokens_details": {"cached_tokens": counts.cached, "audio_tokens": 0},
+        **(deepseek if model.startswith("deepseek") else {}),
+        "prompt_tokens_details": {"cached_tokens": counts.cached, **written, "audio_tokens": 0},
         "completion_tokens_details": {
             "reasoning_tokens": counts.reasoning * n,
             "audio_tokens": 0,

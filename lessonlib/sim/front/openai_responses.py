@@ -98,7 +98,7 @@ class OpenAIResponsesFront(Front):
 
     def cache_options(self, context: Context) -> CacheOptions:
         """Automatic; writes are reported (and billed) from gpt-5.6 on."""
-        return CacheOptions(writes=context.able.family.startswith(("gpt-5.6", "gpt-6")))
+        return CacheOptions(writes=bills_writes(context.able.family))
 
     # ------------------------------------------------------------ the answer
 
@@ -333,6 +333,11 @@ def _response(answer: Answer, output: list[JSON], status: str | None = None) -> 
         "metadata": as_dict(body.get("metadata")),
         **answer.extra,
     }  # fmt: skip
+
+
+def bills_writes(family: str) -> bool:
+    """Whether OpenAI reports what goes into the prompt cache: it bills that from gpt-5.6 on."""
+    return family.startswith(("gpt-5.6", "gpt-6"))
 
 
 def _incomplete(answer: Answer) -> str | None:
