@@ -15,11 +15,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from importlib import resources
 from typing import Any
 
 from lessonlib.lab import progress
+from lessonlib.lab.notice import marked
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Feedback:
         return f"{self.title}\n{self.text}"
 
     def _repr_html_(self) -> str:
-        body = "<br>".join(escape(line) for line in self.text.splitlines())
-        return f"<p><b>{escape(self.title)}</b></p><p>{body}</p>"
+        body = "<br>".join(marked(line) for line in self.text.splitlines())
+        return f"<p><b>{marked(self.title)}</b></p><p>{body}</p>"
 
 
 def predictions(lesson: str) -> dict[str, Prediction]:

@@ -9,6 +9,7 @@ import pytest
 
 from lessonlib.lab import closing, glossary, recall
 from lessonlib.lab.notice import marked
+from lessonlib.lab.predict import feedback, find
 
 FOLDER = resources.files("lessonlib").joinpath("data/course")
 LESSONS = sorted(
@@ -81,3 +82,10 @@ def test_a_lesson_without_questions_says_so() -> None:
 )
 def test_code_and_emphasis_are_set_and_the_rest_is_escaped(text: str, html: str) -> None:
     assert marked(text) == html
+
+
+def test_feedback_sets_its_code_as_code() -> None:
+    """What decides is a field or some bytes; in a notebook they stand out, and nothing is left of the backticks."""
+    shown = feedback(find("01.count"), "b")._repr_html_()
+    assert "<code>data:</code>" in shown
+    assert "`" not in shown
