@@ -113,7 +113,7 @@ def fill(key: str, mine: Mapping[str, object]) -> Filled:
 def solved(key: str) -> Table:
     """The whole table, with the reasons."""
     form = _form(key)
-    return Table(form.heads, tuple((row.name, row.accepted[0], row.because) for row in form.rows))
+    return Table(form.heads, tuple((row.name, row.accepted[0], row.because) for row in form.rows), coded=True)
 
 
 def forms(lesson: str) -> dict[str, Form]:

@@ -9,6 +9,7 @@ What this file does not do: it knows nothing of streams or lessons.
 from __future__ import annotations
 
 import html as escaping
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -44,13 +45,15 @@ def element(name: str, content: str, **attributes: str) -> str:
 class Table:
     """A table with a header; text in a terminal, HTML in a notebook. `title` stands above it, `notes` below.
 
-    marks: rows that are marked, by their number; the text form shows `>` before them, the HTML form bold."""
+    marks: rows that are marked, by their number; the text form shows `>` before them, the HTML form bold. coded: cells are
+    our own words, in which backticks mean code; never for what came over a wire."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     title: str = ""
     notes: tuple[str, ...] = ()
     marks: frozenset[int] = frozenset()
+    coded: bool = False
 
     def column(self, name: str) -> list[str]:
         """The cells below one heading. Raises ValueError if there is no such heading."""
@@ -82,7 +85,8 @@ class Table:
 
     def _row(self, number: int, row: Sequence[str]) -> str:
         mark = number in self.marks
-        first, *rest = (element("mark", html(cell)) if mark and cell else html(cell) for cell in row)
+        shown = [re.sub("`([^`]+)`", r"<code>\1</code>", html(cell)) if self.coded else html(cell) for cell in row]
+        first, *rest = (element("mark", cell) if mark and cell else cell for cell in shown)
         cells = "".join(element("td", cell, style="text-align:left") for cell in rest)
         return element("th", first, scope="row", style="text-align:left") + cells
 

@@ -62,3 +62,9 @@ def test_tables_of_the_lessons(lesson: str, name: str) -> None:
     assert all(row.because and not any(row.is_right(word) for word in row.wrong) for row in form.rows)
     assert not form.words or {word for row in form.rows for word in row.accepted} <= set(form.words)
     assert len(solved(f"{lesson}.{name}").rows) == len(form.rows)
+
+
+def test_a_solved_table_sets_code_as_code() -> None:
+    shown = solved("03.stops")._repr_html_()
+    assert "<code>stop_details</code>" in shown
+    assert "`" not in shown
