@@ -45,6 +45,7 @@ def test_the_page_is_what_the_rows_make() -> None:
         ({"fails_without": "02.no_such_prediction"}, "nothing is called"),
         ({"fails_without": "02.z"}, "nothing is called"),
         ({"fails_without": "tests/test_sse.py::test_that_nobody_wrote"}, "nothing is called"),
+        ({"fails_without": "tests/test_sse.py"}, "nothing is called"),
         ({"fails_without": "quiz 02.nobody_asks"}, "nothing is called"),
         ({"fails_without": "no-such-break"}, "nothing is called"),
     ],

@@ -123,9 +123,7 @@ def _test_exists(proof: str) -> bool:
     if not path.is_file():
         return False
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return not name or any(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name for node in tree.body
-    )
+    return any(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name for node in tree.body)
 
 
 def _promise_is_tested(promise: str) -> bool:
