@@ -103,7 +103,8 @@ STOP: Mapping[str, StopReason] = {
 NO_REASON = frozenset({"", "null", "None"})
 """Finish reasons that are none: some services send them on every chunk."""
 
-REASONING_FIELDS = ("reasoning_content", "reasoning", "reasoning_details")
+REASONING_TEXTS = ("reasoning_content", "reasoning", "reasoning_text")
+REASONING_FIELDS = (*REASONING_TEXTS, "reasoning_details")
 """Where services put readable reasoning. One that sends two of them says the same thing twice, so the first one counts."""
 
 KNOWN_FIELDS = frozenset({"role", "content", "refusal", "tool_calls", "function_call", "index", *REASONING_FIELDS})
@@ -331,6 +332,8 @@ def _encode_part(part: Part, dialect: Dialect, *, returns: bool) -> JSON:
             return {"content": part.text}
         case Image():
             return {"content": "[a picture, which this wire format cannot carry in an assistant message]"}
+        case Opaque(kind="audio") if own is not None and as_dict(own["audio"]).get("id"):
+            return {"audio": {"id": own["audio"]["id"]}}  # what was spoken goes back as a reference, in every later turn
         case Reasoning() | Opaque() if own is not None:
             return _returned(own, dialect) if returns else {}
         case _ if own is not None:
@@ -723,8 +726,7 @@ def _decode_reasoning(message: JSON, think: str) -> list[Reasoning]:
     raw = {key: message[key] for key in REASONING_FIELDS if message.get(key)}
     details = as_list(message.get("reasoning_details"))
     texts = {
-        "reasoning_content": as_text(message.get("reasoning_content")),
-        "reasoning": as_text(message.get("reasoning")),
+        **{key: as_text(message.get(key)) for key in REASONING_TEXTS},
         "reasoning_details": "".join(_detail_text(as_dict(detail)) for detail in details),
         "content": think.lstrip().removeprefix(OPEN_TAG).partition(CLOSE_TAG)[0],
     }
@@ -912,17 +914,22 @@ class CallSlot:
     def take(self, arguments: str) -> bool:
         """Adds a piece of the arguments, if it is one. What gateways send beside could never become one JSON object with
         them: all of it once more, a `{}` from before there were any arguments, or two quotes behind an empty object."""
-        if self.repeats(arguments):
+        if self.body != "custom" and self._is_no_piece(arguments):
             return False
-        if self.size < _PLACEHOLDER and "".join(self.pieces).strip() == "{}":
-            if arguments.strip() == '""':
-                return False
-            if self.looks_ended_before(arguments):
-                self.pieces.clear()
-                self.size = 0
         self.pieces.append(arguments)
         self.size += len(arguments)
         return True
+
+    def _is_no_piece(self, arguments: str) -> bool:
+        if self.repeats(arguments):
+            return True
+        if self.size < _PLACEHOLDER and "".join(self.pieces).strip() == "{}":
+            if arguments.strip() == '""':
+                return True
+            if self.looks_ended_before(arguments):
+                self.pieces.clear()
+                self.size = 0
+        return False
 
     def fold(self) -> JSON:
         """The entry of `tool_calls` as a whole answer would hold it."""
@@ -1106,7 +1113,7 @@ class MessageFold:
                     events.append(TextDelta(TEXT_INDEX, value))
                 else:
                     self._add_content(value, events)
-            elif key in ("reasoning_content", "reasoning"):
+            elif key in REASONING_TEXTS:
                 if not isinstance(value, str):
                     raise no_text(value)
                 self._reasoning.setdefault(key, []).append(value)

@@ -731,6 +731,23 @@ def test_a_name_that_the_model_made_up_does_not_spoil_the_history(dialect: str, 
     assert loop(foreign, "llamacpp")["tool_calls"][0]["function"]["name"] == name
 
 
+def test_what_was_spoken_goes_back_as_a_reference() -> None:
+    spoken = answer(
+        {"content": None, "audio": {"id": "audio_1", "data": "UklG", "expires_at": 1, "transcript": "Hi."}}
+    ).message
+    assert sent(Message.user("Hi"), spoken, Message.user("And?"))[1] == {
+        "role": "assistant", "content": None, "audio": {"id": "audio_1"},
+    }  # fmt: skip
+    assert len(sent(Message.user("Hi"), spoken, Message.user("And?"), dialect="groq")) == 2
+
+
+def test_the_text_of_a_custom_call_may_repeat_itself() -> None:
+    pieces = [{"index": 0, "custom": {"input": piece}} for piece in ("{}", "{}", '""')]
+    head = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "write", "input": ""}}
+    _, response = stream(*(chunk(calls(piece)) for piece in [head, *pieces]), END)
+    assert response.tool_calls[0].args == {"input": '{}{}""'}
+
+
 def test_of_two_fields_that_say_the_same_the_service_gets_the_one_that_it_wants() -> None:
     twice = {"reasoning": "Hm", "reasoning_details": [{"type": "reasoning.text", "text": "Hm", "index": 0}]}
     back = loop(called(function(), dialect="openrouter", **twice), "openrouter")
