@@ -43,6 +43,8 @@ class Dialect:
     object_arguments: wants a call's arguments as an object, not as JSON text.
     result_name: wants the tool's name on its result. call_ids: a regular expression that ids of calls must match.
     plain_names: takes only letters, digits, `_` and `-` in the name of a call, and 64 of them.
+    alternate: two messages of one role in a row are sent as one; many services, and the chat templates of many models,
+        refuse them.
     bridge: what to put into the model's mouth where a user message follows tool results, for services that refuse that.
     """
 
@@ -72,6 +74,7 @@ class Dialect:
     result_name: bool = False
     call_ids: str = ""
     plain_names: bool = False
+    alternate: bool = True
     bridge: str = ""
 
 
@@ -88,6 +91,7 @@ _ROWS = (
         max_stop=4,
         call_ids=".{1,40}",
         plain_names=True,
+        alternate=False,
     ),
     Dialect(
         "azure",
@@ -101,6 +105,7 @@ _ROWS = (
         max_stop=4,
         call_ids=".{1,40}",
         plain_names=True,
+        alternate=False,
     ),
     Dialect(
         "deepseek",

@@ -305,7 +305,35 @@ def encode_messages(messages: Sequence[Message], dialect: Dialect) -> list[JSON]
         if dialect.bridge and rest and encoded and encoded[-1]["role"] == "tool":
             encoded.append({"role": "assistant", "content": dialect.bridge})
         encoded += rest
-    return encoded
+    return _alternating(encoded) if dialect.alternate else encoded
+
+
+def _alternating(messages: Sequence[JSON]) -> list[JSON]:
+    """Neighbours of one role as one message; results stay one each."""
+    alternating: list[JSON] = []
+    for message in messages:
+        before = alternating[-1] if alternating else None
+        if before is None or before["role"] != message["role"] or message["role"] == "tool":
+            alternating.append(message)
+        else:
+            alternating[-1] = _as_one(before, message)
+    return alternating
+
+
+def _as_one(first: JSON, second: JSON) -> JSON:
+    """Two messages as one, with a blank line between their texts. Lists are strung together."""
+    one = {**first, **second}
+    for key in first.keys() & second.keys() - {"role"}:
+        before, after = first[key], second[key]
+        if not before or not after:
+            one[key] = before or after
+        elif isinstance(before, str) and isinstance(after, str):
+            one[key] = f"{before}\n\n{after}"
+        elif key == "content":
+            one[key] = _joined_content([before, after])
+        elif isinstance(before, list) and isinstance(after, list):
+            one[key] = [*before, *after]
+    return one
 
 
 def encode_assistant(message: Message, dialect: Dialect, ids: dict[str, str]) -> list[JSON]:

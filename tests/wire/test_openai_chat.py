@@ -731,6 +731,29 @@ def test_a_name_that_the_model_made_up_does_not_spoil_the_history(dialect: str, 
     assert loop(foreign, "llamacpp")["tool_calls"][0]["function"]["name"] == name
 
 
+@pytest.mark.parametrize("dialect", [name for name, row in DIALECTS.items() if row.alternate and row.base_url])
+def test_two_messages_of_one_role_go_out_as_one(dialect: str) -> None:
+    call = ToolCall(call_id="abcdefghi", name="f", args={})
+    picture = Image(url="https://example.com/a.png")
+    messages = sent(
+        Message.user("One."), Message.user("Two."), Message.assistant("Three."), Message.assistant("Four.", call),
+        Message.user(ToolResult(call_id="abcdefghi", content="ok")), Message.assistant("Five."), Message.user("Six."),
+        Message.assistant(""), Message.user("Seven.", picture), dialect=dialect,
+    )  # fmt: skip
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "assistant", "user"]
+    assert (messages[0]["content"], messages[1]["content"]) == ("One.\n\nTwo.", "Three.\n\nFour.")
+    assert len(messages[1]["tool_calls"]) == 1
+    assert [chunk["type"] for chunk in messages[4]["content"]] == ["text", "text", "image_url"]
+
+
+def test_results_stay_messages_of_their_own_and_openai_gets_each_message() -> None:
+    calls_ = [ToolCall(call_id=name, name="f", args={}) for name in ("a", "b")]
+    answered = Message.user(*(ToolResult(call_id=call.call_id, content="ok") for call in calls_))
+    both = [Message.user("Hi"), Message.assistant(*calls_), answered, Message.user("And?")]
+    assert [message["role"] for message in sent(*both, dialect="vllm")] == ["user", "assistant", "tool", "tool", "user"]
+    assert [message["role"] for message in sent(Message.user("One."), Message.user("Two."))] == ["user", "user"]
+
+
 def test_what_was_spoken_goes_back_as_a_reference() -> None:
     spoken = answer(
         {"content": None, "audio": {"id": "audio_1", "data": "UklG", "expires_at": 1, "transcript": "Hi."}}
@@ -738,7 +761,7 @@ def test_what_was_spoken_goes_back_as_a_reference() -> None:
     assert sent(Message.user("Hi"), spoken, Message.user("And?"))[1] == {
         "role": "assistant", "content": None, "audio": {"id": "audio_1"},
     }  # fmt: skip
-    assert len(sent(Message.user("Hi"), spoken, Message.user("And?"), dialect="groq")) == 2
+    assert len(sent(Message.user("Hi"), spoken, Message.user("And?"), dialect="azure")) == 2
 
 
 def test_the_text_of_a_custom_call_may_repeat_itself() -> None:
