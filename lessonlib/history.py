@@ -182,7 +182,7 @@ def _with_own_ids(turn: list[Message]) -> list[Message]:
             if isinstance(part, (ToolCall, ToolResult)):
                 number = last[part.call_id] = _next_number(part.call_id, last, given)
                 if number > 1:
-                    part = part.model_copy(update={"call_id": f"{part.call_id}_{number}", "raw": part.raw})
+                    part = part.model_copy(update={"call_id": _numbered(part.call_id, number), "raw": part.raw})
             parts.append(part)
         renamed.append(Message(role=message.role, parts=parts))
     return renamed
@@ -191,9 +191,13 @@ def _with_own_ids(turn: list[Message]) -> list[Message]:
 def _next_number(call_id: str, last: dict[str, int], given: Counter[str]) -> int:
     """1 for the first use of an id; after that the next number whose name nobody has."""
     number = last.get(call_id, 0) + 1
-    while number > 1 and f"{call_id}_{number}" in given:
+    while number > 1 and _numbered(call_id, number) in given:
         number += 1
     return number
+
+
+def _numbered(call_id: str, number: int) -> str:
+    return f"{call_id or 'call'}_{number}"
 
 
 def _without_dead_calls(turn: list[Message], answered: Counter[str]) -> list[Message]:

@@ -112,6 +112,19 @@ def codes(report: Report) -> set[str]:
 # ---------------------------------------------------------------- what it is
 
 
+def test_of_a_list_of_events_that_was_cut_the_whole_ones_are_read() -> None:
+    """generateContent without `alt=sse`, cut in the middle of its last element."""
+    body = json.dumps([CHUNK, LAST_CHUNK], indent=1).encode()
+    report = explain(one(body[:-30]))
+    assert (report.kind, report.wire, type(report.error)) == ("json-list", "gemini-generate-content", IncompleteStream)
+    assert report.error is not None
+    assert report.error.partial is not None
+    assert report.error.partial.text == "Ebb "
+    assert explain(one(body[:-2])).response is not None  # only the bracket is missing: the finish reason has come
+    assert explain(one(b'[{"half": ')).kind == "response"
+    assert explain(one(b"[1, 2, ")).kind == "response"
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "error"),
     [

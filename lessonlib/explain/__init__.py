@@ -21,6 +21,7 @@ formats in docs/wire/.
 from __future__ import annotations
 
 import codecs
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -104,6 +105,7 @@ def unreadable(name: str, error: OSError) -> Report:
 
 _FIELD = re.compile(rb"(?:\A|[\r\n])(?:data|event)[ \t]?:")
 _COMMENT = re.compile(rb"\s*:")
+_BEFORE_ELEMENT = re.compile(r"[\s,]*")
 _HTML = re.compile(rb"\s*<(?:!doctype|html|head|body|\?xml)", re.IGNORECASE)
 
 
@@ -120,6 +122,8 @@ def classify(body: bytes) -> tuple[Kind, Any]:
         except ValueError:
             if _is_json_lines(body):
                 return "json-lines", None
+            if elements := _whole_elements(body):
+                return "json-list", elements
         else:
             return _kind_of_json(payload), payload
     if _FIELD.search(body) or _COMMENT.match(body):
@@ -141,6 +145,24 @@ def _is_error(payload: JSON) -> bool:
     if payload.get("error"):
         return not any(payload.get(name) for name in _CONTENT)
     return bool(payload.get("detail")) or ("message" in payload and "code" in payload)
+
+
+def _whole_elements(body: bytes) -> list[Any]:
+    """The elements of a JSON list of objects that was cut: those that are whole."""
+    text = body.decode("utf-8", "replace").lstrip()
+    if not text.startswith("["):
+        return []
+    read = json.JSONDecoder().raw_decode
+    elements: list[Any] = []
+    place = _BEFORE_ELEMENT.match(text, 1)
+    while place is not None and text.startswith("{", place.end()):
+        try:
+            element, end = read(text, place.end())
+        except (ValueError, RecursionError):
+            break
+        elements.append(element)
+        place = _BEFORE_ELEMENT.match(text, end)
+    return elements
 
 
 def _is_json_lines(body: bytes) -> bool:
