@@ -1,4 +1,5 @@
-"""What the Messages API refuses, rule by rule. The messages are our own words; status and type are Anthropic's.
+"""What the Messages API refuses, rule by rule. Status and type are Anthropic's, and so are the few fixed phrases by which
+people look an error up; the rest of a message is our own words.
 
 Order matters: like the real service, the first broken rule answers. The source of a rule is a section of
 docs/wire/anthropic.md, and, where it does not stand there, the public report or the official package's own description.
@@ -616,7 +617,7 @@ def blocks_fit_the_role(c: Context) -> Refusal | None:
     """Calls and thinking are the assistant's, results and pictures the user's."""
     for where, role, block in all_blocks(c):
         if block["type"] in WRONG_ROLE.get(role, ()):
-            return refused(f"{where}: a {block['type']} block does not belong into a message of the {role}.")
+            return refused(f"{where}: a block of type {block['type']} does not belong into a message of the {role}.")
     return None
 
 

@@ -229,7 +229,8 @@ def own_dialect_kept(c: Context) -> Refusal | None:
     for where, schema in schemas:
         problem = dialect_problem(schema, where)
         if problem is not None:
-            return refused(f"Invalid JSON payload received. {problem}. (JSON Schema has fields of its own.)")
+            own = "parametersJsonSchema" if where.startswith("tools") else "responseJsonSchema"
+            return refused(f"Invalid JSON payload received. {problem}. (JSON Schema goes into {own}.)")
     return None
 
 

@@ -1,9 +1,10 @@
 """What both of Google's APIs refuse; `interactions.py` and `generate_content.py` add what only one of them does.
 
-The messages are our own words. `type` of a refusal is the Interactions code in snake_case (`invalid_request`);
-generateContent's frontend turns the status into its google.rpc word (`INVALID_ARGUMENT`). The source of a rule is a section
-of docs/wire/gemini-interactions.md or gemini-generate-content.md, and, where it stands in neither, a public report or the
-official package's own description.
+Status and codes are Google's, and so are the few fixed phrases by which people look an error up; the rest of a
+message is our own words. `type` of a refusal is the Interactions code in snake_case (`invalid_request`);
+generateContent's frontend turns the status into its google.rpc word (`INVALID_ARGUMENT`). The source of a rule is a
+section of docs/wire/gemini-interactions.md or gemini-generate-content.md, and, where it stands in neither, a public
+report or the official package's own description.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ def goog_steps_well_formed(c: Context) -> Refusal | None:
             return refused(f"input[{place}].type is required.")
         for name in NEEDED.get(kind, ()):
             if step.get(name) is None:
-                hint = f" (not {kind[:2]}_id or id)" if name == "call_id" else ""
+                hint = " (a result is found by call_id, not by id)" if name == "call_id" else ""
                 return refused(f"Missing {name} in input[{place}] of type {kind}{hint}.")
     return None
 

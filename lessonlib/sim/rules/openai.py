@@ -1,8 +1,9 @@
 """What both of OpenAI's APIs refuse, rule by rule; `responses.py` and `chat.py` add what only one of them does.
 
-The messages are our own words; status, type, code and param are OpenAI's. Order matters: the first broken rule answers. The
-source of a rule is a section of docs/wire/openai-responses.md or openai-chat.md, and, where it stands in neither, the public
-report or the official package's own description of the field.
+Status, type, code and param are OpenAI's, and so are the few fixed phrases by which people look an error up; the rest of a
+message is our own words. Order matters: the first broken rule answers. The source of a rule is a section of
+docs/wire/openai-responses.md or openai-chat.md, and, where it stands in neither, the public report or the official package's
+own description of the field.
 """
 
 from __future__ import annotations

@@ -244,7 +244,8 @@ def reasoning_without_status(c: Context) -> Refusal | None:
     for place, item in enumerate(items(c.body)):
         if item_type(item) == "reasoning" and item.get("status") is not None:
             where = f"input[{place}].status"
-            return refused(f"Unknown parameter: '{where}'.", "unknown_parameter", where)
+            hint = "The service writes none on reasoning, so none comes back"
+            return refused(f"Unknown parameter: '{where}'. {hint}.", "unknown_parameter", where)
     return None
 
 
@@ -259,7 +260,8 @@ def items_without_invented_fields(c: Context) -> Refusal | None:
             places += [(f"input[{place}].content[{number}].{name}", name, value) for name, value in as_dict(part).items()]
         for where, name, value in places:
             if value is None and name not in NULLABLE:
-                return refused(f"Unknown parameter: '{shown(where)}'.", "unknown_parameter", where)
+                hint = "It is null: leave it out, as model_dump(exclude_none=True) does"
+                return refused(f"Unknown parameter: '{shown(where)}'. {hint}.", "unknown_parameter", where)
     return None
 
 
