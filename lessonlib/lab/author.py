@@ -80,8 +80,13 @@ def _tidy_cell(cell: Any) -> None:
             output.get("data", {}).pop(WIDGET, None)  # a widget without its kernel shows nothing; its text and HTML stay
             if output["output_type"] == "error":  # the frames hold a machine's paths; the reader needs the last line
                 output["traceback"] = [f"{output['ename']}: {output['evalue']}"]
-        cell["outputs"] = list(_joined(cell["outputs"]))
+        cell["outputs"] = list(_joined(output for output in cell["outputs"] if not _gone(output)))
     cell["metadata"] = type(metadata)(kept) if isinstance(metadata, dict) else kept
+
+
+def _gone(output: Any) -> bool:
+    """A progress line that was taken away when its work ended; whether it was ever shown is a matter of the machine."""
+    return output["output_type"] == "display_data" and not any(_text(value) for value in output["data"].values())
 
 
 def _joined(outputs: Iterable[Any]) -> Iterable[Any]:

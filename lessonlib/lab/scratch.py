@@ -20,16 +20,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from lessonlib.lab.tracking import track
+
 PACKAGE = Path(__file__).resolve().parents[1]
 TIME_LIMIT = 60.0
 """Seconds for one run of the course suite; it takes about one."""
+
+LOOK = 0.05
+"""Seconds between two looks at how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +111,22 @@ class Scratch:
         self.write(file, text.replace(old, new))
 
     def run(self, *own: Path, time_limit: float = TIME_LIMIT) -> Run:
-        """Runs the course suite on the copy, or test files of one's own instead."""
-        out = self.folder / "result.json"
-        out.unlink(missing_ok=True)
+        """Runs the course suite on the copy, or test files of one's own instead; says how far it is, if that takes long."""
+        out, printed = self.folder / "result.json", self.folder / "printed.txt"
+        for old in (out, _progress(out)):
+            old.unlink(missing_ok=True)
         command = [sys.executable, "-P", "-m", "lessonlib.lab.course_suite", str(out), *map(str, own)]
-        try:
-            done = subprocess.run(
-                command, cwd=self.folder, env=self.environment(), capture_output=True, text=True, encoding="utf-8",
-                errors="replace", timeout=time_limit, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return Run(trouble=f"the run did not end within {time_limit:g} s: the edit makes something loop or wait")
-        return _read(out, done, self.folder)
+        with printed.open("wb") as file:
+            process = subprocess.Popen(command, cwd=self.folder, env=self.environment(), stdout=file, stderr=file)
+            try:
+                _watch(process, out, time.monotonic() + time_limit)
+            except subprocess.TimeoutExpired:
+                return Run(trouble=f"the run did not end within {time_limit:g} s: the edit makes something loop or wait")
+            finally:  # also when somebody interrupts
+                process.kill()
+                process.wait()
+        words = printed.read_text(encoding="utf-8", errors="replace")
+        return _read(out, subprocess.CompletedProcess(command, process.returncode, "", words), self.folder)
 
     def environment(self) -> dict[str, str]:
         """The subprocess's environment: the copy first, no plugins, no compiled files, no keys."""
@@ -129,6 +139,47 @@ class Scratch:
             "PYTEST_ADDOPTS": "",
             "PYTHONIOENCODING": "utf-8",
         }
+
+
+def _watch(process: subprocess.Popen[bytes], out: Path, deadline: float) -> None:
+    """Waits for the end, and shows how many tests have run. Raises TimeoutExpired at the deadline."""
+    while not (total := _counts(out)[0]) and not _ended(process, deadline):
+        pass
+    for _ in track(_tests(process, out, deadline), "tests", total or None):
+        pass
+
+
+def _tests(process: subprocess.Popen[bytes], out: Path, deadline: float) -> Iterator[int]:
+    """One number for each test that has run, as it ends."""
+    seen = 0
+    while not _ended(process, deadline):
+        ran = _counts(out)[1]
+        yield from range(seen + 1, ran + 1)
+        seen = ran
+
+
+def _ended(process: subprocess.Popen[bytes], deadline: float) -> bool:
+    """Whether the process has ended; looks for a moment."""
+    try:
+        process.wait(LOOK)
+    except subprocess.TimeoutExpired:
+        if time.monotonic() > deadline:
+            raise
+        return False
+    return True
+
+
+def _counts(out: Path) -> tuple[int, int]:
+    """How many tests there are, and how many have run; (0, 0) while that is not known."""
+    try:
+        total, _, dots = _progress(out).read_text(encoding="utf-8").partition("\n")
+    except OSError:
+        return 0, 0
+    return int(total or 0), len(dots)
+
+
+def _progress(out: Path) -> Path:
+    return out.with_name(f"{out.name}.progress")
 
 
 def _inside(package: Path, file: str) -> Path:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
-from lessonlib.lab import track
+from lessonlib.lab import scratch, track
+from lessonlib.lab.author import tidy
 from lessonlib.lab.tracking import Line, NotebookLine, Progress, TerminalLine
 from lessonlib.lab.virtual import Clock
 
@@ -89,3 +91,38 @@ def test_in_a_notebook_one_output_is_updated(monkeypatch: pytest.MonkeyPatch) ->
     assert updates[2] == {"text/plain": "", "text/html": ""}
     assert '<progress value="2" max="3"' in Progress(2, 3, "<b>")._repr_html_()
     assert "<b>" not in Progress(2, 3, "<b>")._repr_html_()
+
+
+def test_a_run_of_the_course_suite_says_how_many_tests_have_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It takes seconds, so a bar is due; its length is the number of tests."""
+    told: list[tuple[list[int], str, int | None]] = []
+
+    def follow(things: Iterable[int], words: str, total: int | None) -> list[int]:
+        told.append((list(things), words, total))
+        return []
+
+    monkeypatch.setattr(scratch, "track", follow)
+    file = tmp_path / "test_own.py"
+    file.write_text("def test_a(): pass\n\ndef test_b(): assert False\n\ndef test_c(): pass\n", encoding="utf-8")
+    with scratch.Scratch() as copy:
+        run = copy.run(file)
+    assert (len(run.tests), len(run.failed)) == (3, 1)
+    [(numbers, words, total)] = told
+    assert (words, total) == ("tests", 3)
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_a_run_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scratch.Scratch() as copy:
+        copy.write("types.py", "import time\nwhile True:\n    time.sleep(0.05)\n")
+        run = copy.run(time_limit=0.5)
+    assert "did not end within 0.5 s" in run.trouble
+
+
+def test_the_line_that_was_taken_away_is_not_stored() -> None:
+    """Whether it was shown depends on the machine, so the author's tool leaves it out."""
+    gone = {"output_type": "display_data", "metadata": {}, "data": {"text/plain": "", "text/html": ""}}
+    kept = {"output_type": "display_data", "metadata": {}, "data": {"text/plain": "[drawing]"}}
+    cell = {"cell_type": "code", "id": "a", "metadata": {}, "source": "", "outputs": [gone, kept], "execution_count": 1}
+    [tidied] = tidy({"cells": [cell], "metadata": {}})["cells"]
+    assert tidied["outputs"] == [kept]

@@ -2,8 +2,8 @@
 
 Meant for a subprocess (see `lessonlib.lab.scratch`). Test files of a learner's own may be named after OUT; without any, the
 whole suite runs. The JSON is {"library": where lessonlib was imported from, "tests": [{"test", "behaviour", "passed",
-"error", "assertion"}], "collection_errors", "printed"}. Exit code 0 whenever the run came to its end: failing tests are a
-result, not a failure of the run.
+"error", "assertion"}], "collection_errors", "printed"}. While it runs, OUT.progress holds the number of tests, then a dot
+for each that has ended. Exit code 0 whenever the run came to its end: failing tests are a result, not a failure of the run.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ LONGEST = 1200
 
 
 class Recorder:
-    """A pytest plugin that notes how each test ended."""
+    """A pytest plugin that notes how each test ended. progress: where to say how far it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, progress: Path) -> None:
+        self.progress = progress
         self.tests: dict[str, dict[str, Any]] = {}
         self._behaviours: dict[str, str] = {}
         self.collection_errors: list[str] = []
@@ -30,10 +31,15 @@ class Recorder:
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
         for item in items:
             self._behaviours[item.nodeid] = getattr(item.function, "behaviour", "")
+        self.progress.write_text(f"{len(items)}\n", encoding="utf-8")
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:
             self.collection_errors.append(str(report.longrepr)[-LONGEST:])
+
+    def pytest_runtest_logfinish(self) -> None:
+        with self.progress.open("a", encoding="utf-8") as file:
+            file.write(".")
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         entry = self.tests.setdefault(
@@ -64,7 +70,7 @@ def main(arguments: list[str]) -> int:
     import lessonlib
 
     out, *own = arguments
-    recorder = Recorder()
+    recorder = Recorder(Path(f"{out}.progress"))
     here = Path(__file__).parent
     targets = own or [str(here)]
     looks = ["-q", "--tb=long", "--color=no"]  # a notebook's kernel asks for colours, and an output is no terminal
