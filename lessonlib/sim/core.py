@@ -121,7 +121,7 @@ class Simulator:
 
     def __init__(
         self,
-        script: Iterable[Turn | str | Segment | Sequence[Segment]] = (),
+        script: Iterable[Turn | str | Segment | Sequence[Segment | str]] = (),
         faults: Iterable[Fault] = (),
         *,
         keys: Iterable[str] | None = None,

@@ -109,15 +109,16 @@ class Turn:
         return [segment for segment in self.segments if isinstance(segment, Call)]
 
 
-def turn(entry: Turn | str | Segment | Sequence[Segment]) -> Turn:
-    """A script's entry as a Turn: a text, one segment, or several."""
+def turn(entry: Turn | str | Segment | Sequence[Segment | str]) -> Turn:
+    """A script's entry as a Turn: a text, one segment, or several of either."""
     if isinstance(entry, Turn):
         return entry
-    if isinstance(entry, str):
-        return Turn((Say(entry),))
-    if isinstance(entry, Segment):
-        return Turn((entry,))
-    return Turn(tuple(entry))
+    entries = entry if isinstance(entry, (list, tuple)) else (entry,)
+    segments = tuple(Say(one) if isinstance(one, str) else one for one in entries)
+    for one in segments:
+        if not isinstance(one, Segment):
+            raise TypeError(f"a turn is made of texts and of Say, Think, Call, ServerCall and Refuse, not of {one!r:.60}")
+    return Turn(segments)
 
 
 # ---------------------------------------------------------------- a script in a file

@@ -276,6 +276,14 @@ def test_scripted_segments_come_the_same_whole_and_streamed(wire: str, segment: 
     assert whole == streamed
 
 
+def test_a_turn_of_a_script_is_checked_when_it_is_given() -> None:
+    sim = Simulator(script=["a", Say("b"), [Think("c"), "d"], Turn((Say("e"),))])
+    assert [[segment.text for segment in one.segments] for one in sim.script] == [["a"], ["b"], ["c", "d"], ["e"]]  # type: ignore[union-attr]
+    for wrong in (42, None, {"say": "x"}, [Say("x"), 3]):
+        with pytest.raises(TypeError, match="a turn is made of texts and of Say"):
+            Simulator(script=[wrong])  # type: ignore[list-item]
+
+
 def test_a_script_is_read_from_json() -> None:
     text = """["Hi.", {"say": "So."}, [{"think": "Hm.", "tokens": 9}, {"call": "f", "args": {"a": 1}}, "text"],
         {"call": "g", "args": "{no json"}, {"search": "tides", "result": null},
