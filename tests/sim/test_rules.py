@@ -579,6 +579,18 @@ KEPT: dict[str, Case] = {
     "a mild effort": Case(RESPONSES, "", put("reasoning.effort", "low")),
     "auto needs no tools on Responses": Case(RESPONSES, "", both(drop("tools"), put("input", "Hi"),
                                                                  put("tool_choice", "auto"))),
+    "a tool by its name on Responses": Case(RESPONSES, "", put("tool_choice", {"type": "function", "name": "get_weather"})),
+    "a tool by its name on Chat": Case(CHAT, "", put("tool_choice", {"type": "function", "function": {
+        "name": "get_weather"}})),
+    "allowed tools": Case(RESPONSES, "", put("tool_choice", {"type": "allowed_tools", "mode": "auto", "tools": [
+        {"type": "function", "name": "get_weather"}, {"type": "web_search_preview"}]})),
+    "a strict format on Responses": Case(RESPONSES, "", put("text.format", {
+        "type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True})),
+    "an open format on Chat": Case(CHAT, "", put("response_format", {
+        "type": "json_schema", "json_schema": {"name": "n", "schema": OPEN_SCHEMA}})),
+    "a format without a schema": Case(CHAT, "", put("response_format", {"type": "json_object"})),
+    "nulls in what the client wrote": Case(RESPONSES, "", item("function_call_output", "name", None)),
+    "reasoning in the clear": Case(RESPONSES, "", item("reasoning", "content", [{"type": "reasoning_text", "text": "x"}])),
     "a tool that OpenAI runs": Case(RESPONSES, "", put("tool_choice", {"type": "web_search_preview"})),
     "the smallest cap": Case(RESPONSES, "", put("max_output_tokens", 16)),
     "an open schema that is not strict": Case(
