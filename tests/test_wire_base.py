@@ -279,6 +279,12 @@ def failed(*payloads: Any, kind: type[StreamDecoder] = ToyDecoder) -> LessonErro
     return caught.value
 
 
+def test_a_comment_that_a_gateway_made_an_event_of_is_ignored() -> None:
+    """`data: : OPENROUTER PROCESSING` (mnfst/llm-gateway #2053)."""
+    decoder = fed(event(b": OPENROUTER PROCESSING"), START, event(b" : ping"), said("Hi"), event(b":"), END)
+    assert decoder.result().text == "Hi"
+
+
 # ---------------------------------------------------------------- a wire format
 
 
@@ -342,6 +348,7 @@ def test_no_repr_shows_the_key() -> None:
         ({"retry-after": "-1"}, None),
         ({"retry-after": "nan"}, None),
         ({"retry-after": "inf"}, None),
+        ({"retry-after": "1_0"}, None),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "Tue, 03 Nov 2026 05:10:10 GMT"}, 10.0),
         ({"retry-after": "Tue, 03 Nov 2026 05:09:50 GMT"}, 0.0),

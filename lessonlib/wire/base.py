@@ -419,6 +419,8 @@ def _finite(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
+    if "_" in text:  # which Python's numbers may have
+        return None
     return value if math.isfinite(value) and value >= 0 else None
 
 
@@ -514,7 +516,7 @@ class StreamDecoder:
             except ValueError:  # rare: the end marker, nothing at all, or what only the slower reader takes
                 if data.startswith(DONE):
                     return NOTHING if self.done else self.on_done_marker()
-                if not data.strip():
+                if data.strip()[:1] in (b"", b":"):  # ":": a comment to which a gateway has put a `data:`
                     return NOTHING
                 payload = self._payload(sse)
             kind = self.kind(payload, sse)
