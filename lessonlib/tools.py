@@ -37,8 +37,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Generic, ParamSpec, TypeVar, get_args, get_type_hints, overload
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError, create_model
-from pydantic.errors import PydanticUserError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError, create_model
+from pydantic.errors import PydanticInvalidForJsonSchema, PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -272,7 +272,20 @@ def _binder_of(target: Callable[..., Any], arguments: type[BaseModel] | None, co
             raise TypeError(f"{target!r} must take one parameter, the {arguments.__name__}")
         return _Binder(arguments, signature, None, doc, coerce)
     model, fields = _model_of(target, signature, doc)
-    return _Binder(model, signature, fields, doc, coerce)
+    try:
+        return _Binder(model, signature, fields, doc, coerce)
+    except PydanticInvalidForJsonSchema as error:
+        name = next((fields[name] for name in fields if not _has_schema(model, name)), "one of its parameters")
+        raise TypeError(f"{target!r} cannot be a tool: no JSON Schema can say what {name} is") from error
+
+
+def _has_schema(model: type[BaseModel], name: str) -> bool:
+    """Whether the type of one field has a JSON Schema: a function, a class of one's own have none."""
+    try:
+        TypeAdapter[Any](model.model_fields[name].annotation).json_schema()
+    except PydanticInvalidForJsonSchema:
+        return False
+    return True
 
 
 def _model_of(
@@ -319,7 +332,9 @@ def _field(name: str, annotation: Any, parameter: inspect.Parameter, said: str |
 def _hints(target: Callable[..., Any]) -> dict[str, Any]:
     """The type hints of the parameters, names in them resolved. The return type may be anything and is not looked at."""
     function = _innermost(target)
-    if not (inspect.isfunction(function) or inspect.ismethod(function)):
+    if inspect.isclass(function):
+        function = function.__init__ if inspect.isfunction(function.__init__) else function.__new__
+    elif not (inspect.isfunction(function) or inspect.ismethod(function)):
         function = getattr(function, "__call__", function)  # noqa: B004
     inner = inspect.unwrap(getattr(function, "__func__", function))
 

@@ -8,7 +8,8 @@ import inspect
 import json
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 from unittest.mock import Mock
 
@@ -243,6 +244,37 @@ class Query(BaseModel):
 
     text: str
     limit: int = Field(default=5, ge=1)
+
+
+def test_a_parameter_that_no_schema_can_say_is_named() -> None:
+    def broken(city: str, key: Callable[[int], int]) -> str:
+        return city
+
+    with pytest.raises(TypeError, match="cannot be a tool: no JSON Schema can say what key is"):
+        tool(broken)
+
+
+@dataclass
+class Order:
+    """An order."""
+
+    dish: str
+    count: int = 1
+    extras: list[str] = field(default_factory=list)
+
+
+def test_a_dataclass_keeps_the_types_of_its_fields() -> None:
+    made = tool(Order)
+    assert {name: each["type"] for name, each in made.parameters["properties"].items()} == {
+        "dish": "string",
+        "count": "integer",
+        "extras": "array",
+    }
+    assert made.parameters["required"] == ["dish"]
+    bound = made.bind({"dish": "soup"})
+    assert Order(*bound.args, **bound.kwargs) == Order("soup", 1, [])
+    with pytest.raises(BadArguments):
+        made.bind({"dish": 5})
 
 
 def test_a_model_is_a_tool_whose_result_is_the_instance() -> None:
