@@ -281,8 +281,9 @@ def _binder_of(target: Callable[..., Any], arguments: type[BaseModel] | None, co
 
 def _has_schema(model: type[BaseModel], name: str) -> bool:
     """Whether the type of one field has a JSON Schema: a function, a class of one's own have none."""
+    annotation: Any = model.model_fields[name].annotation
     try:
-        TypeAdapter[Any](model.model_fields[name].annotation).json_schema()
+        TypeAdapter(annotation).json_schema()
     except PydanticInvalidForJsonSchema:
         return False
     return True
