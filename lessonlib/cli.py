@@ -406,7 +406,9 @@ def start(folder: Path, jupyter: tuple[str, ...], opens: bool | None) -> None:
             sys.exit(course.open_lab(done.folder, *jupyter))
     except (course.StartError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"Next: change into that folder and run  lesson lab  (it opens {course.FIRST})")
+    click.echo(
+        f"Next: change into that folder and run  lesson lab  (it opens {course.FIRST});  lesson next  says what comes"
+    )
 
 
 @lesson.command()

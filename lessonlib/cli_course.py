@@ -117,7 +117,7 @@ def _trouble() -> None:
 # ---------------------------------------------------------------- where one is
 
 
-@click.command("list")
+@click.command("list", short_help="List the lessons and exercises, and what is done.")
 @click.argument("lesson", required=False, metavar="[NN]")
 def list_lessons(lesson: str | None) -> None:
     """List the lessons, or the exercises of one, and what is done.
@@ -132,7 +132,7 @@ def list_lessons(lesson: str | None) -> None:
     _say(_started(journey.summary) if lesson is None else _started(lambda: journey.of_lesson(_meant(lesson)[0].number)))
 
 
-@click.command("next")
+@click.command("next", short_help="Say what to do now; first ask what comes back.")
 @click.option("--ask/--no-ask", default=None, help="Ask what comes back. Default: if somebody is at the keyboard.")
 def next_step(ask: bool | None) -> None:
     """Say what to do now; first ask again what surprised you earlier.
@@ -154,7 +154,7 @@ def next_step(ask: bool | None) -> None:
     _trouble()
 
 
-@click.command("progress")
+@click.command("progress", short_help="Show the completion page: what is done, what is missing.")
 @click.argument("lesson", required=False, metavar="[NN]")
 @click.option("--said", metavar="NAME", help="Note a point of the page that only you can know.")
 def show_progress(lesson: str | None, said: str | None) -> None:
@@ -176,7 +176,7 @@ def show_progress(lesson: str | None, said: str | None) -> None:
 # ---------------------------------------------------------------- doing exercises
 
 
-@click.command()
+@click.command(short_help="Check saved exercises, and say what to do next.")
 @click.argument("what", required=False, metavar="[NN|KEY|FILE]")
 def check(what: str | None) -> None:
     """Check the exercises of a lesson, or one of them, as the saved notebook has them.
@@ -239,7 +239,7 @@ NOT_JUDGED = (
 )
 
 
-@click.command()
+@click.command(short_help="Give the next of an exercise's three hints.")
 @click.argument("key", required=False)
 def hint(key: str | None) -> None:
     """Give the next of an exercise's three hints; without KEY, of the exercise that comes next."""
@@ -259,7 +259,7 @@ def hint(key: str | None) -> None:
 LAST_HINT = "That was the last hint. `lesson solution {key}` shows one way to do it, if you ask for it."
 
 
-@click.command()
+@click.command(short_help="Open a solution: after a pass, or on request.")
 @click.argument("what", metavar="NN|KEY")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def solution(what: str, yes: bool) -> None:
@@ -295,7 +295,7 @@ def _ask_for(before: Iterable[Exercise]) -> str:
     return f"Not passed yet: {keys}. Open the solution all the same?"
 
 
-@click.command()
+@click.command(short_help="Put exercises back as they came; asks first.")
 @click.argument("what", required=False, metavar="[NN|KEY]")
 @click.option("--everything", is_flag=True, help="Forget all progress. No notebook is changed.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -330,7 +330,7 @@ def reset(what: str | None, everything: bool, yes: bool) -> None:
     _say("Is it open in JupyterLab? Then File > Reload Notebook from Disk.")
 
 
-@click.command("quiz")
+@click.command("quiz", short_help="Ask the questions of a lesson.")
 @click.argument("what", required=False, metavar="[NN|KEY]")
 def ask_quiz(what: str | None) -> None:
     """Ask the questions of a lesson in the terminal, or all of them.
@@ -352,7 +352,7 @@ def ask_quiz(what: str | None) -> None:
 # ---------------------------------------------------------------- for teachers
 
 
-@click.command()
+@click.command(short_help="For teachers: grade notebooks, count what is believed.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("-j", "--jobs", default=1, show_default=True, type=click.IntRange(1, 64), help="Notebooks at a time.")
 @click.option(
@@ -420,7 +420,7 @@ def _as_text(reports: Reports) -> None:
         _say(table(["", "exercise", "belief"], [[str(times), *pair] for pair, times in seen.most_common()]).text)
 
 
-@click.command("export-nbgrader")
+@click.command("export-nbgrader", short_help="For teachers: the exercises as nbgrader's assignments.")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--lesson", "numbers", multiple=True, metavar="NN", help="Only this lesson; repeatable. Default: all.")
 @click.option("--points", default=1.0, show_default=True, type=click.FloatRange(min=0), help="Points of an exercise.")

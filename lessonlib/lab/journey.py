@@ -206,6 +206,6 @@ def _coming_back(now: State) -> Iterator[Piece]:
 
 
 def _trouble() -> Iterator[Piece]:
-    said = progress.trouble()
+    said = "" if progress.is_off() else progress.trouble()  # who switches it off knows, and it must not be stored
     if said:
         yield paragraph(f"Nothing is recorded: {said}.")

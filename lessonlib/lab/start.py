@@ -19,6 +19,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -222,9 +223,15 @@ def lab_command(*arguments: str) -> list[str]:
 
 
 def lab_environment() -> dict[str, str]:
-    """The environment for it: this one, with our settings in addition."""
+    """The environment for it: this one, with our settings in addition, and `lesson` on the path: `!lesson next` works in a
+    notebook even if the environment was never activated."""
     others = [path for path in (os.environ.get("JUPYTER_CONFIG_PATH"),) if path]
-    return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join([*others, str(SETTINGS)])}
+    programs = [sysconfig.get_path("scripts"), *(path for path in (os.environ.get("PATH"),) if path)]
+    return {
+        **os.environ,
+        "JUPYTER_CONFIG_PATH": os.pathsep.join([*others, str(SETTINGS)]),
+        "PATH": os.pathsep.join(programs),
+    }
 
 
 def open_lab(folder: Path, *options: str, notebook: str = FIRST) -> int:

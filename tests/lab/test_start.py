@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -237,3 +238,11 @@ def test_the_course_works_from_a_wheel(tmp_path: Path) -> None:
     assert run("-c", code, **site).strip() == "DONE"  # from anywhere: the fixtures came along
     first = run("-m", "lessonlib.lab.headless", str(tmp_path / "mine/notebooks/00_start_here.ipynb"), **site)
     assert "What you can do now" in first  # the first lesson runs to its end
+
+
+def test_in_jupyterlab_the_command_is_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opened it with `.venv/bin/lesson lab` has activated nothing, and `!lesson next` must work all the same."""
+    monkeypatch.setenv("PATH", "elsewhere")
+    first, *others = course.lab_environment()["PATH"].split(os.pathsep)
+    assert Path(first) == Path(sysconfig.get_path("scripts"))
+    assert others == ["elsewhere"]

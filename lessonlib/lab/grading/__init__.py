@@ -107,9 +107,7 @@ def _code_cells(notebook: Any) -> list[str]:
     return [text_of(cell) for cell in notebook["cells"] if cell["cell_type"] == "code" and "solution" not in tags_of(cell)]
 
 
-ON_DISK = (
-    "Next: change your code, save the notebook, then `lesson check {exercise}`. `lesson hint {exercise}`: the next hint."
-)
+ON_DISK = "Next: change it, save the notebook, run `lesson check {exercise}`. `lesson hint {exercise}` shows the next hint."
 """What to do where the saved notebook was judged, not an object in a running one."""
 
 JUDGES = ("check", "breaks")
