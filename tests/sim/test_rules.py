@@ -600,6 +600,8 @@ KEPT: dict[str, Case] = {
     "the default temperature on Chat": Case(CHAT, "", both(put("temperature", 1), put("top_p", 1.0))),
     "sampling where it is taken": Case(CHAT, "", put("temperature", 0.2), model="gpt-4o"),
     "four stops": Case(CHAT, "", put("stop", ["1", "2", "3", "4"]), model="gpt-4o"),
+    "text and a picture on Chat": Case(CHAT, "", message(1, lambda one: one.update(content=[
+        {"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]))),
     "another maker's model": Case(CHAT, "", put("model", "mistral-medium-3-5")),
     "a model of open weights": Case(CHAT, "", put("model", "gpt-oss-120b")),
     "a variant of a model": Case(CHAT, "", put("model", "gpt-6-astra-2026-08-01")),
@@ -611,6 +613,15 @@ KEPT: dict[str, Case] = {
     "the default temperature on the older version": Case(MESSAGES, "", both(WITHOUT_SAMPLING, put("temperature", 1))),
     "temperature on the older version and model": Case(MESSAGES, "", both(WITHOUT_SAMPLING, put("temperature", 0.5)),
                                                        model=OLD),
+    "a system message behind the results": Case(MESSAGES, "", add({"role": "system", "content": [
+        {"type": "text", "text": "Be brief."}]})),
+    "a stop sequence": Case(MESSAGES, "", put("stop_sequences", ["END"])),
+    "a document of the assistant on the older version": Case(MESSAGES, "", both(WITHOUT_SAMPLING, blocks(
+        1, lambda found: found.insert(0, {"type": "document", "source": {
+            "type": "text", "media_type": "text/plain", "data": "x"}}))), model=OLD),
+    "thinking that lost its place, if it is to be dropped": Case(MESSAGES, "", both(
+        header("anthropic-beta", anthropic.BINDING_BETA), put("system", "Answer in rhyme."), put("thinking", {
+            "type": "adaptive", "block_binding": {"prefix_mismatch_behavior": "drop_block"}}))),
     "a picture in a result": Case(MESSAGES, "", blocks(2, lambda found: found[0].update(content=[PICTURE]))),
     "text behind the results": Case(MESSAGES, "", blocks(2, lambda found: found.append({"type": "text", "text": "So?"}))),
     "an error with words": Case(MESSAGES, "", blocks(2, lambda found: found[0].update(is_error=True, content="no"))),
@@ -632,6 +643,24 @@ KEPT: dict[str, Case] = {
     "snake case": Case(GENERATE, "", both(drop("systemInstruction"), put(
         "system_instruction", {"parts": [{"text": "Be brief."}]}))),
     "a level that the model knows": Case(GENERATE, "", put("generationConfig.thinkingConfig", {"thinkingLevel": "LOW"})),
+    "input that is a text": Case(INTERACTIONS, "", put("input", "Hi")),
+    "input that is one content": Case(INTERACTIONS, "", put("input", {"type": "text", "text": "Hi"})),
+    "input that is a list of contents": Case(INTERACTIONS, "", put("input", [{"type": "text", "text": "Hi"}])),
+    "calls of another vendor have no thoughts": Case(INTERACTIONS, "", put("input", [
+        {"type": "user_input", "content": [{"type": "text", "text": "Hi"}]},
+        {"type": "function_call", "id": "call_1", "name": "get_weather", "arguments": {"city": "Lima"}},
+        {"type": "function_result", "call_id": "call_1", "result": "sunny"}])),
+    "a tool that Google runs": Case(INTERACTIONS, "", lambda body, _: body["tools"].append({"type": "google_search"})),
+    "allowed tools of Interactions": Case(INTERACTIONS, "", put("generation_config.tool_choice", {
+        "allowed_tools": {"mode": "auto", "tools": ["get_weather"]}})),
+    "a format with a schema": Case(INTERACTIONS, "", put("response_format", {
+        "type": "text", "mime_type": "application/json", "schema": SCHEMA})),
+    "a format that is only text": Case(INTERACTIONS, "", put("response_format", [{"type": "text"}])),
+    "a schema of Google's for the answer": Case(GENERATE, "", put("generationConfig", {
+        "responseMimeType": "application/json", "responseSchema": {"type": "OBJECT", "properties": {
+            "a": {"type": "ARRAY", "items": {"type": "STRING"}}}}})),
+    "a forced call": Case(GENERATE, "", put("toolConfig.functionCallingConfig", {
+        "mode": "ANY", "allowedFunctionNames": ["get_weather"]})),
     "steps of a tool that Google runs": Case(INTERACTIONS, "", add({"type": "google_search_call", "id": "g", "arguments": {
         "queries": ["x"]}, "signature": "s"})),
     "a picture": Case(INTERACTIONS, "", add({"type": "user_input", "content": [
