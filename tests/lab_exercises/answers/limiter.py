@@ -98,6 +98,27 @@ class BooksAfter(Base):
         return wait
 
 
+class ByTheTimeOfFull:
+    """No levels: for each bucket the moment at which it will be full again."""
+
+    def __init__(self, requests_per_minute, tokens_per_minute, clock=time.monotonic):
+        self.sizes, self.clock = (requests_per_minute, tokens_per_minute), clock
+        self.full = [clock(), clock()]
+
+    def book(self, place, amount):
+        now = self.clock()
+        self.full[place] = max(self.full[place], now) + 60 * amount / self.sizes[place]
+        return self.full[place] - now - 60
+
+    def reserve(self, tokens):
+        if tokens > self.sizes[1]:
+            raise PromptTooLong("it would never fit")
+        return max(0.0, self.book(0, 1), self.book(1, tokens))
+
+    def settle(self, reserved, used):
+        self.book(1, used - reserved)
+
+
 class Whole(Base):
     """Waits for all the tokens of the request."""
 
@@ -131,7 +152,7 @@ class Stuck(Base):
 ANSWERS = Answers(
     "limiter",
     Base,
-    [ByTimes],
+    [ByTimes, ByTheTimeOfFull],
     [
         ("sleeps", Sleeps),
         ("no_number", YesOrNo),
