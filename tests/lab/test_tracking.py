@@ -119,6 +119,14 @@ def test_a_run_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None
     assert "did not end within 0.5 s" in run.trouble
 
 
+def test_where_outputs_are_stored_or_compared_no_line_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """nbval compares what was displayed, also what was taken away again; on a slow machine there would be more of it."""
+    monkeypatch.setenv("LESSON_PROGRESS", "off")
+    clock, line = Clock(), Shown()
+    assert list(track(slow(clock, 2.0, 5), "cuts", 5, clock=clock, line=line)) == list(range(5))
+    assert line.lines == []
+
+
 def test_the_line_that_was_taken_away_is_not_stored() -> None:
     """Whether it was shown depends on the machine, so the author's tool leaves it out."""
     gone = {"output_type": "display_data", "metadata": {}, "data": {"text/plain": "", "text/html": ""}}
