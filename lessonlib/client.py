@@ -40,6 +40,10 @@ __all__ = ["AsyncClient", "Client", "Timeouts"]
 
 log = logging.getLogger("lessonlib")
 
+MAX_CONNECTIONS, KEPT_CONNECTIONS = 1000, 100
+"""Streams at the same time, and connections kept open for the next ones. A stream holds its connection for minutes, so
+httpx's own 100 would let the 101st fail with a timeout; the official SDKs take the same numbers."""
+
 
 # ---------------------------------------------------------------- before anything is sent
 
@@ -213,8 +217,11 @@ class _Base(Generic[T, H]):
         """For an httpx client of ours. Requests to this machine never go through the environment's proxy."""
         for name in ("httpcore.http11", "httpcore.http2"):
             logging.getLogger(name).addFilter(_MASKED_HEADERS)
+        import httpx
+
         local = ("all://localhost", "all://*.localhost", "all://127.0.0.1", "all://[::1]")
-        return {"transport": self._transport, "mounts": dict.fromkeys(local)}
+        limits = httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=KEPT_CONNECTIONS)
+        return {"transport": self._transport, "mounts": dict.fromkeys(local), "limits": limits}
 
     def _prepare(
         self, http: httpx.Client | httpx.AsyncClient, request: Request, stream: bool
