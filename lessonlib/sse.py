@@ -146,26 +146,41 @@ class SSEParser:
 
     def _read(self, lines: list[bytes], events: list[ServerSentEvent]) -> None:
         """Adds to `events` those that `lines` complete. Nearly every event is one line of name and one of data; both are
-        handled here, in few steps, and the rest in `_field`."""
-        data, names = self._data, self._names
+        handled here, in few steps, and the rest in `_field`. only: the first data line of an event, while it is the only one
+        and nothing else has come after it; it does not go through the list."""
+        data, names, event = self._data, self._names, self._event
+        only: bytes | None = None
         for line in lines:
             if not line:
-                if data:
-                    whole = data[0] if len(data) == 1 else b"\n".join(data)
-                    events.append(ServerSentEvent(self._event or "message", whole, self._id))
+                if only is not None:
+                    events.append(ServerSentEvent(event or "message", only, self._id))
+                    only = None
+                elif data:
+                    events.append(ServerSentEvent(event or "message", b"\n".join(data), self._id))
                     data.clear()
-                self._event = ""
-            elif line[:6] == _DATA and not data:
-                data.append(line[6:])
-                self._data_size = len(line) - 6
-                if self._data_size > self.max_event_bytes:
+                event = ""
+            elif line[:6] == _DATA and only is None and not data:
+                only = line[6:]
+                if len(only) > self.max_event_bytes:
+                    data.append(only)
                     raise self._too_large()
             elif line in names:
-                self._event = names[line]
+                event = names[line]
             else:
+                self._keep(only, event)
+                only = None
                 self._field(line)
+                event = self._event
+        self._keep(only, event)
         if len(self._line) > self.max_event_bytes + len(_DATA):  # it may become a line of data, so it gets the room of one
             raise self._too_large()
+
+    def _keep(self, only: bytes | None, event: str) -> None:
+        """What has been read of an event that goes on."""
+        self._event = event
+        if only is not None:
+            self._data.append(only)
+            self._data_size = len(only)
 
     def _field(self, line: bytes) -> None:
         name, _, value = line.partition(b":")
