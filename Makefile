@@ -9,7 +9,7 @@ JOBS   ?= auto
 NOTEBOOK_SECONDS ?= 12
 LESSONS_SECONDS  ?= 120
 
-.PHONY: lab lesson test check lint types tests notebooks solutions outputs browser clean
+.PHONY: lab lesson test check lint types tests notebooks solutions outputs browser bench clean
 
 lab: $(VENV)/.lab           ## set up and open JupyterLab on the first lesson
 	$(BIN)/lesson lab
@@ -47,6 +47,9 @@ browser: $(VENV)/.test      ## JupyterLab in a real browser (needs chromium); le
 	$(BIN)/python -m pip install --quiet playwright
 	LESSON_BROWSER=1 $(BIN)/pytest -q --timeout 600 tests/browser
 
+bench: $(VENV)/.bench      ## speed and memory beside the official packages: half an hour or more; make bench MODE=--short for a look
+	$(BIN)/python -m benchmarks $(MODE)
+
 $(VENV)/bin/python $(VENV)/Scripts/python.exe:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -57,6 +60,10 @@ $(VENV)/.lab: pyproject.toml | $(BIN)/python$(if $(filter Windows_NT,$(OS)),.exe
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python$(if $(filter Windows_NT,$(OS)),.exe,)
 	$(BIN)/python -m pip install --quiet --editable ".[test,sdk]"
+	@touch $@
+
+$(VENV)/.bench: pyproject.toml | $(BIN)/python$(if $(filter Windows_NT,$(OS)),.exe,)
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	@touch $@
 
 clean:

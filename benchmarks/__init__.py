@@ -1,6 +1,6 @@
 """Speed and memory of `lessonlib` beside the official SDKs, on the same bytes.
 
-    make bench                        everything: about 40 minutes, better on a machine that does nothing else
+    make bench                        everything: half an hour on a machine that does nothing else
     python -m benchmarks --short      the same with short streams and few runs: about two minutes
     python -m benchmarks --only reading,growth
 

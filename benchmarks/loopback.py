@@ -70,13 +70,12 @@ def serving(given: Stream, size: int) -> Iterator[str]:
         path = Path(folder) / "stream.sse"
         path.write_bytes(given.body)
         command = [sys.executable, "-m", "benchmarks.loopback", str(path), str(size)]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT)
-        try:
-            assert child.stdout is not None
-            yield f"http://127.0.0.1:{int(child.stdout.readline())}"
-        finally:
-            child.terminate()
-            child.wait()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as child:
+            try:
+                assert child.stdout is not None
+                yield f"http://127.0.0.1:{int(child.stdout.readline())}"
+            finally:
+                child.terminate()
 
 
 # ---------------------------------------------------------------- one stream

@@ -15,7 +15,9 @@ import base64
 import gzip
 import hashlib
 import os
+import re
 import tempfile
+from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -42,6 +44,11 @@ _WORDS = "|".join([
     r"\s+(?!\S)",
     r"\s+",
 ])  # fmt: skip
+LONGEST_BLANK = 128 * 1024
+"""Characters. In a blank of more than a million, tiktoken's search for the last character before the next word exceeds the
+limit of its engine for regular expressions, and it panics. So longer ones are counted in pieces; a cut can cost a token,
+except in plain spaces, whose longest token divides the length."""
+
 _SPECIAL = {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}
 _TABLES = "https://openaipublic.blob.core.windows.net/encodings/{name}.tiktoken"
 
@@ -74,14 +81,29 @@ def vocabulary(name: str = SHIPPED) -> tiktoken.Encoding:
 
 def count_text(text: str, name: str = SHIPPED) -> int:
     """Tokens of a text. Names of special tokens (`<|endoftext|>`) are counted as the plain text that they are here."""
-    encoding = vocabulary(name)
-    return len(encoding.encode_ordinary(text))
+    return len(_tokens(vocabulary(name), text))
 
 
 def pieces(text: str, name: str = SHIPPED) -> list[bytes]:
     """The text cut into its tokens, as bytes: a token may hold half a character."""
     encoding = vocabulary(name)
-    return [encoding.decode_single_token_bytes(token) for token in encoding.encode_ordinary(text)]
+    return [encoding.decode_single_token_bytes(token) for token in _tokens(encoding, text)]
+
+
+def _tokens(encoding: tiktoken.Encoding, text: str) -> list[int]:
+    if len(text) <= LONGEST_BLANK:
+        return encoding.encode_ordinary(text)
+    return [token for part in _without_long_blanks(text) for token in encoding.encode_ordinary(part)]
+
+
+def _without_long_blanks(text: str) -> Iterator[str]:
+    """The text, cut within blanks that are longer than LONGEST_BLANK and nowhere else."""
+    start = 0
+    for blank in re.finditer(r"\s+", text):
+        for cut in range(blank.start() + LONGEST_BLANK, blank.end(), LONGEST_BLANK):
+            yield text[start:cut]
+            start = cut
+    yield text[start:]
 
 
 def _shipped_ranks() -> dict[bytes, int]:

@@ -157,6 +157,25 @@ def test_sync_client_works_inside_a_running_event_loop(serve: Serve) -> None:
     assert asyncio.run(cell()) == "At the quay."
 
 
+def test_more_than_a_hundred_streams_at_the_same_time(serve: Serve) -> None:
+    """httpx's own limit would let the 101st wait, and in the end fail, while the others are being read."""
+    together = threading.Barrier(120)
+
+    def answer(peer: Peer) -> None:
+        together.wait(20)
+        peer.stream(STREAM)
+
+    server = serve(answer)
+    texts: list[str] = []
+    with Client(wire_at(server)) as client:
+        threads = [threading.Thread(target=lambda: texts.append(text_of(list(client.stream(ASK))))) for _ in range(120)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+    assert texts == ["At the quay."] * 120
+
+
 def test_one_client_serves_several_threads(serve: Serve) -> None:
     server = serve(lambda peer: peer.answer(WHOLE))
     texts: list[str] = []

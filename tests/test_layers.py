@@ -81,7 +81,6 @@ FOREIGN = {
     "httpx": {"client", "tape", "sim", "lab"},
     "tiktoken": {"vocabulary", "tokens"},
     "uvicorn": {"sim"},
-    "starlette": {"sim"},
     "click": {"cli", "cli_sim", "cli_course"},
     "rich": {"cli", "explain", "lab"},
     **{name: {"lab"} for name in ("pandas", "matplotlib", "ipywidgets", "IPython", "nbformat", "nbclient", "pytest")},
@@ -183,7 +182,7 @@ def _at_the_top(path: Path) -> set[str]:
     return {name.removeprefix("lessonlib.") for name in names if name.startswith("lessonlib.")}
 
 
-HEAVY = ["httpx", "tiktoken", "pandas", "matplotlib", "ipywidgets", "IPython", "uvicorn", "starlette", "rich", "click"]
+HEAVY = ["httpx", "tiktoken", "pandas", "matplotlib", "ipywidgets", "IPython", "uvicorn", "rich", "click"]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ CONTRACT = """
     LessonError APIError IncompleteStream ProtocolError NotAStream TransportError MaxSteps is_retryable
 """
 
-HEAVY = ("pandas", "matplotlib", "ipywidgets", "IPython", "starlette", "uvicorn", "tiktoken", "httpx", "openai", "anthropic")
+HEAVY = ("pandas", "matplotlib", "ipywidgets", "IPython", "uvicorn", "tiktoken", "httpx", "openai", "anthropic")
 
 
 def in_a_fresh_process(code: str) -> str:

@@ -57,3 +57,23 @@ def test_a_download_that_was_cut_is_not_taken_for_a_vocabulary(tmp_path: Path, m
     (tmp_path / "9b5ad71b2ce5302211f9c61530b329a4922fc6a4").write_bytes(b"IQ== 0\n" * 5000 + b"Ig")
     with pytest.raises(VocabularyMissing, match="cl100k_base"):
         vocabulary("cl100k_base")
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\u3000"])
+def test_millions_of_blanks_are_counted(blank: str) -> None:
+    """tiktoken alone panics on more than a million in a row."""
+    assert 0 < count_text("tide" + 2_000_000 * blank + "harbour") < 2_100_000
+
+
+def test_a_cut_blank_counts_as_much_as_a_whole_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text around it is cut nowhere, and of plain spaces no token is lost or won."""
+    texts = ["tide" + 300_000 * " " + "harbour", " ".join(60_000 * ["tide"]), 200_000 * "\n" + "tide", 400_000 * " "]
+    cut = [count_text(text) for text in texts]
+    monkeypatch.setattr("lessonlib.vocabulary.LONGEST_BLANK", 10_000_000)
+    assert cut == [count_text(text) for text in texts]
+
+
+def test_the_pieces_of_a_long_blank_are_the_text() -> None:
+    """Nothing is lost where it is cut."""
+    text = "tide" + 1_100_000 * " " + "harbour"
+    assert b"".join(pieces(text)) == text.encode("utf-8")
