@@ -31,6 +31,9 @@ types: $(VENV)/.test
 tests: $(VENV)/.test
 	$(BIN)/pytest -q -n $(JOBS) --dist loadfile tests
 
+# what is compared is what a new learner sees
+notebooks solutions: export LESSON_PROGRESS = off
+
 notebooks: $(VENV)/.test
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile -p no:warnings -p tests.notebook_times --timeout 300 --nbval \
 	    --slowest-notebook $(NOTEBOOK_SECONDS) --all-notebooks $(LESSONS_SECONDS) \

@@ -51,6 +51,15 @@ def test_the_makefile_uses_the_masks() -> None:
     assert "--nbval-sanitize-with testdata/nbval.cfg" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
+def test_a_learners_own_progress_is_not_compared() -> None:
+    """A lesson ends with how far one is; what is stored is what a new learner sees."""
+    make = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^([\w ]+):.*export LESSON_PROGRESS = off", make, re.MULTILINE)
+    comparing = re.findall(r"^(\w+):[^\n]*\n(?:\t[^\n]*\n)*?\t[^\n]*--nbval", make, re.MULTILINE)
+    assert comparing
+    assert set(comparing) <= {name for line in targets for name in line.split()}
+
+
 def test_an_error_that_nobody_noticed_is_noticed() -> None:
     """openai-cookbook PR 926: stored tracebacks, because the run allowed errors."""
     cells = notebook(
