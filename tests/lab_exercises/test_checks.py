@@ -68,3 +68,10 @@ def test_three_hints_each_says_more(name: str) -> None:
     hints = checks.get(name).hints
     assert len(hints) == 3
     assert "____" in hints[2]
+
+
+def test_the_rules_that_a_check_knows_are_rules_of_the_simulator() -> None:
+    from lessonlib.lab.checks.round_trips import RULES, UNJUDGED
+    from lessonlib.sim import all_rules
+
+    assert {*RULES, *UNJUDGED} - {rule.name for rule in all_rules()} == set()

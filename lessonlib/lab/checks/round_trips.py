@@ -49,9 +49,11 @@ RULES = {
     "parameters_known": "unknown_field", "no_extra_inputs": "unknown_field", "goog_fields_known": "unknown_field",
     "max_tokens_present": "max_tokens_left_out", "messages_present": "role_not_there", "user_first": "role_not_there",
     "tools_well_formed": "tool_form", "client_tools_well_formed": "tool_form", "goog_tools_flat": "tool_form",
-    "strict_schema_complete": "tool_form",
+    "strict_schema_complete": "tool_form", "tool_types_exist": "tool_form", "tool_types_known": "tool_form",
     "items_well_formed": "item_form", "blocks_well_formed": "item_form", "goog_steps_well_formed": "item_form",
-    "items_without_invented_fields": "status_sent_back", "results_first": "text_before_result",
+    "content_has_its_text": "item_form", "goog_content_well_formed": "item_form",
+    "items_without_invented_fields": "status_sent_back", "reasoning_without_status": "status_sent_back",
+    "results_first": "text_before_result",
     "every_output_has_its_call": "wrong_pair", "every_result_has_its_call": "wrong_pair",
     "every_call_has_its_output": "result_missing", "every_call_answered": "result_missing",
 }  # fmt: skip
