@@ -170,7 +170,7 @@ def _exercise_row(exercise: Exercise, now: State) -> list[str]:
     made = now.exercises.get(exercise.key)
     said = [word(exercise, now)]
     if made is not None and made.tries and not made.passed:
-        said.append(f"{made.tries} {'try' if made.tries == 1 else 'tries'}")
+        said = ["1 try" if made.tries == 1 else f"{made.tries} tries"]
     if exercise.key in now.opened:
         said.append("solution opened")
     return [", ".join(said), exercise.key, "core" if exercise.core else "further", exercise.title]
@@ -194,7 +194,8 @@ def _quiz(lesson: Lesson) -> Iterator[Piece]:
     right, answered, asked = quiz.score(lesson.number)
     if asked:
         said = f"{right} right of {answered} answered" if answered else "not begun"
-        yield paragraph(f"Quiz: {asked} questions, {said}. `lesson quiz {lesson.number}` asks them.")
+        counted = "1 question" if asked == 1 else f"{asked} questions"
+        yield paragraph(f"Quiz: {counted}, {said}. `lesson quiz {lesson.number}` asks them.")
 
 
 def _coming_back(now: State) -> Iterator[Piece]:

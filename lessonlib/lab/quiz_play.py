@@ -125,7 +125,11 @@ def in_terminal(questions: Sequence[Question], read: Callable[[str], str], say: 
         if outcome == "answered":
             asked += 1
             right += progress.state().answers[question.kept_as].right if question.kept_as in progress.state().answers else 0
-    say(f"\n{right} of {asked} as you said. What was not comes back in a later lesson.")
+    if not asked:
+        say("\nNothing was answered, so nothing is kept.")
+    else:
+        later = "" if right == asked else " What was not comes back in a later lesson."
+        say(f"\n{right} of {asked} as you said.{later}")
 
 
 PROMPT = "Your answer (empty: skip, q: end): "
