@@ -5,6 +5,8 @@ That the stored outputs are what the cells give is nbval's to say: `make noteboo
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import re
 import subprocess
@@ -50,6 +52,27 @@ def test_an_exercise_keeps_to_the_rules_that_hold_for_it(path: Path) -> None:
 @pytest.mark.parametrize("path", LESSONS, ids=named)
 def test_a_lesson_is_small_enough_to_open_on_any_machine(path: Path) -> None:
     assert path.stat().st_size <= lint.BYTES_OF_A_NOTEBOOK
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=named)
+def test_the_library_that_a_lesson_shows_is_the_library_that_there_is(path: Path) -> None:
+    """nbval says so as well, a minute later: whoever edits a method that a lesson shows should hear it from the tests."""
+    names: dict[str, Any] = {}
+    for name, cell in lint.cells(notebook(path), "code"):
+        tree = ast.parse(lint.source(cell))
+        imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        exec(compile(ast.Module(imports, []), name, "exec"), names)
+        shown = [
+            node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "inspect.getsource"
+        ]
+        for call in shown:
+            lines = inspect.getsource(eval(ast.unparse(call.args[0]), names)).split("\n")
+            stored = "".join(lint.text(output.get("text", "")) for output in cell["outputs"])
+            there = [line.strip() for line in lines if line.strip()]
+            told = [line.strip() for line in stored.split("\n") if line.strip()]
+            assert told, f"{name} shows nothing"
+            places = range(len(there) - len(told) + 1)  # a lesson may show a part of a method, but a part in one piece
+            assert any(there[at : at + len(told)] == told for at in places), f"{name}: run the author's tool on {path.name}"
 
 
 # ---------------------------------------------------------------- all of them
