@@ -110,7 +110,7 @@ REASONING_FIELDS = (*REASONING_TEXTS, "reasoning_details")
 KNOWN_FIELDS = frozenset({"role", "content", "refusal", "tool_calls", "function_call", "index", *REASONING_FIELDS})
 """The fields of a message that this file reads (`index` is what some servers put beside them). Others become opaque."""
 
-DELTA_FIELDS = frozenset({"index", "delta", "message"})
+DELTA_FIELDS = frozenset({"index", "delta", "message", "text"})
 """The fields of a choice that are read before the others."""
 
 CACHED = ("prompt_cache_hit_tokens", "cached_tokens")
@@ -126,6 +126,7 @@ QUOTAS = frozenset({
     "project_spend_limit_exceeded", "organization_usage_limit_exceeded", "billing_hard_limit_reached",
     "billing_not_active", "usage_not_included", "usage_limit_reached",
     "exceeded_current_quota_error", "quota_exceeded", "1113",  # Moonshot, GitHub Copilot, Z.AI
+    "insufficient_balance_error", "insufficient_balance",  # MiniMax, gateways
 })  # fmt: skip
 """Types and codes of a 429 that no waiting will lift."""
 
@@ -634,6 +635,9 @@ def find_error(payload: Any) -> JSON | None:
     outer = as_dict(payload[0]) if isinstance(payload, list) and payload else as_dict(payload)
     if outer.get("error"):
         return outer
+    told = _told_beside(outer)
+    if told is not None:
+        return told
     choices = outer.get("choices")
     for choice in as_list(choices)[:1]:
         if as_dict(choice).get("error"):
@@ -641,6 +645,17 @@ def find_error(payload: Any) -> JSON | None:
         if finish_reason(choice) == "error":
             return {"error": {"message": "the service ended the answer with finish_reason error"}}
     return outer if not choices and _says_error(outer) else None
+
+
+def _told_beside(outer: JSON) -> JSON | None:
+    """An error that stands beside the choices: why Groq stopped a stream early, and MiniMax's own status."""
+    why = as_dict(outer.get("x_groq")).get("error")
+    if why:
+        return {"error": why}
+    status = as_dict(outer.get("base_resp"))
+    if as_count(status.get("status_code")):
+        return {"error": {"message": as_text(status.get("status_msg")), "code": status["status_code"]}}
+    return None
 
 
 def _says_error(outer: JSON) -> bool:
@@ -657,8 +672,14 @@ def _answer_of(answer: JSON) -> JSON | None:
 
 
 def _message_of(choice: JSON) -> JSON:
-    """The message of a whole choice; a few gateways leave it under the name that it has in a stream."""
-    return as_dict(choice.get("message")) or as_dict(choice.get("delta"))
+    """The message of a whole choice; a few gateways leave it under the name that it has in a stream, or write the `text` of
+    the older completions."""
+    return as_dict(choice.get("message")) or as_dict(choice.get("delta")) or _older_text(choice)
+
+
+def _older_text(choice: JSON) -> JSON:
+    text = choice.get("text")
+    return {"content": text} if isinstance(text, str) else {}
 
 
 def finish_reason(choice: Any) -> str | None:
@@ -1461,6 +1482,8 @@ class ChatDecoder(StreamDecoder):
             delta = choice.get("delta")
             if delta is None and message.is_empty:
                 delta = choice.get("message")  # a whole message where a delta was due
+            if delta is None:
+                delta = _older_text(choice)
             if delta:
                 message.add(delta, events if number == 0 else [], self._id)
             for key in choice:
@@ -1475,6 +1498,9 @@ class ChatDecoder(StreamDecoder):
     def _on_note(self, payload: JSON) -> Sequence[Event]:
         """Everything but the choices: of each field the last value counts, of id and model the first."""
         self._latest = payload
+        told = _told_beside(payload)
+        if told is not None:
+            raise self.wire.api_error(200, told)
         self._add_to_head(payload)
         self._usage = find_usage(payload) or self._usage
         self._width = len(payload)

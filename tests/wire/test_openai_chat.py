@@ -999,6 +999,11 @@ def test_reports_are_overwritten_and_never_added() -> None:
             ("exceeded_current_quota_error", None, False),
         ),
         (429, {"error": {"message": "m", "code": "1113"}}, ("1113", "1113", False)),
+        (
+            429,
+            {"error": {"message": "m", "type": "insufficient_balance_error", "http_code": "429"}},
+            ("insufficient_balance_error", None, False),
+        ),
         (429, {"error": {"message": "m", "code": "quota_exceeded"}}, ("quota_exceeded", "quota_exceeded", False)),
         (402, {"error": {"message": "m", "code": 402}}, ("402", "402", False)),
         (400, {"code": "invalid", "error": "m"}, ("invalid", "invalid", False)),
@@ -1293,6 +1298,31 @@ def test_an_entry_without_name_and_arguments_is_no_call(last: JSON) -> None:
 def test_nonsense_is_a_protocol_error_that_shows_it(payload: Any) -> None:
     with pytest.raises(ProtocolError, match="an event lacks a field or has one of the wrong type"):
         feed(sse(payload))
+
+
+@pytest.mark.parametrize(
+    ("beside", "message"),
+    [({"x_groq": {"error": "stopped early"}}, "stopped early"),
+     ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, "insufficient balance")],
+)  # fmt: skip
+def test_an_error_beside_the_choices(beside: JSON, message: str) -> None:
+    for last in (chunk(finish="stop", **beside), chunk(choices=[], **beside), chunk(choices=None, **beside)):
+        with pytest.raises(APIError, match=message) as caught:
+            feed(sse(chunk({"content": "Hi"}, x_groq={"id": "req_1"}), chunk({"content": "."}), last))
+        assert caught.value.partial is not None
+        assert caught.value.partial.text == "Hi."
+    with pytest.raises(APIError, match=message):
+        answer({"content": ""}, **beside)
+    assert answer({"content": "Hi"}, x_groq={"id": "req_1"}, base_resp={"status_code": 0, "status_msg": ""}).text == "Hi"
+
+
+def test_the_text_of_the_older_completions_is_not_lost() -> None:
+    """A whole answer without a text would pass for an empty one."""
+    older = {"id": "cmpl-1", "object": "text_completion", "model": "m"}
+    _, response = stream(*({**older, "choices": [{"index": 0, "text": text, "finish_reason": end}]}
+                           for text, end in (("H", None), ("i", None), ("", "stop"))))  # fmt: skip
+    assert (response.text, response.stop) == ("Hi", StopReason.END)
+    assert wire().decode({**older, "choices": [{"index": 0, "text": "Hi", "finish_reason": "stop"}]}).text == "Hi"
 
 
 def test_space_around_the_end_marker_does_not_hide_it() -> None:
