@@ -33,6 +33,9 @@ NOT_RUN = "This call was not run: the turn was interrupted before it."
 NOT_KNOWN = "This call has no result: the turn was interrupted. Whether it was run, and took effect, is not known."
 """What `close_open_calls` answers. A stored history does not show it; "not run" would invite a second try."""
 
+OPENING = "(The conversation begins with the assistant.)"
+"""The user message before a conversation that the assistant opens, for the vendors that want the user first."""
+
 
 def arrange(
     messages: Sequence[Message], wire: str, *, merge: bool, drop: Callable[[Part], bool] = lambda part: False

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from lessonlib import capabilities
 from lessonlib.capabilities import Capabilities
 from lessonlib.errors import IncompleteStream, InvalidRequest, ProtocolError
-from lessonlib.history import arrange, merge_neighbours, result_pieces
+from lessonlib.history import OPENING, arrange, merge_neighbours, result_pieces
 from lessonlib.schema import ANTHROPIC_STRICT, adapt
 from lessonlib.sse import ServerSentEvent
 from lessonlib.types import (
@@ -103,9 +103,6 @@ BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh":
 """Thinking budgets for effort words, on models (4.5 and earlier) that take a budget only. Our choice, not Anthropic's."""
 
 SMALLEST_BUDGET = 1024
-
-OPENING = "(The conversation begins with the assistant.)"
-"""The user message that is put before a conversation which the assistant opens: the API wants the user first."""
 
 NO_MESSAGE = "The tool failed without a message."
 """The text of an error result that has none: the API refuses an empty one."""

@@ -32,7 +32,7 @@ from urllib.parse import quote
 
 from lessonlib import capabilities
 from lessonlib.errors import IncompleteStream, InvalidRequest, ProtocolError
-from lessonlib.history import arrange, result_pieces
+from lessonlib.history import OPENING, arrange, result_pieces
 from lessonlib.schema import GEMINI_JSON, adapt
 from lessonlib.sse import DONE, ServerSentEvent
 from lessonlib.types import (
@@ -274,7 +274,9 @@ def get(value: Mapping[str, Any], name: str) -> Any:
 
 
 def encode_contents(messages: Sequence[Message], model: str) -> list[JSON]:
-    """The `contents` list: roles user and model, neighbours merged, results first, signatures where they were."""
+    """The `contents` list: roles user and model, neighbours merged, results first, signatures where they were.
+
+    A call may only come after the user, so a conversation that a call opens gets an opening."""
     arranged = arrange(messages, NAME, merge=True, drop=_is_left_out)
     calls = {call.call_id: call for message in arranged for call in message.tool_calls}
     contents = [
@@ -284,7 +286,13 @@ def encode_contents(messages: Sequence[Message], model: str) -> list[JSON]:
         }
         for message in arranged
     ]
+    if contents and contents[0]["role"] == "model" and _calls_something(contents[0]):
+        contents.insert(0, {"role": "user", "parts": [{"text": OPENING}]})
     return _with_skip_values(contents) if _generation(model) >= 3 else contents
+
+
+def _calls_something(content: JSON) -> bool:
+    return any(get(part, "functionCall") is not None for part in content["parts"])
 
 
 def encode_part(part: Part, calls: Mapping[str, ToolCall]) -> JSON:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from lessonlib.errors import APIError, IncompleteStream, InvalidRequest, LessonError, ProtocolError
+from lessonlib.history import OPENING
 from lessonlib.sse import ServerSentEvent, SSEParser
 from lessonlib.types import (
     ArgumentsDelta,
@@ -43,7 +44,6 @@ from lessonlib.wire.anthropic_messages import (
     DEFAULT_MAX_TOKENS,
     NO_MESSAGE,
     NO_PICTURE,
-    OPENING,
     STOP,
     AnthropicMessages,
     MessagesDecoder,

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from lessonlib.errors import APIError, IncompleteStream, InvalidRequest, ProtocolError
+from lessonlib.history import OPENING
 from lessonlib.sse import SSEParser
 from lessonlib.types import (
     JSON,
@@ -181,6 +182,18 @@ def test_neighbours_of_one_role_are_merged_and_empty_text_is_left_out() -> None:
         {"role": "model", "parts": [{"text": "c"}]},
         {"role": "user", "parts": [{"text": "d"}]},
     ]
+
+
+def test_a_history_that_a_call_opens_gets_a_user_before_it() -> None:
+    """google-gemini/gemini-cli#11814: "function call turn comes immediately after a user turn"."""
+    call = Message.assistant(ToolCall(call_id="c1", name="look", args={}, raw_args="{}"))
+    result = Message.user(ToolResult(call_id="c1", content="seen"))
+    opening, called, _ = contents(call, result)
+    assert opening == {"role": "user", "parts": [{"text": OPENING}]}
+    assert called["parts"][0]["functionCall"]["name"] == "look"
+    assert called["parts"][0]["thoughtSignature"] == SKIP_SIGNATURE
+    assert contents(Message.user("Look"), call, result)[0]["parts"] == [{"text": "Look"}]
+    assert contents(Message.assistant("Hello"), Message.user("Hi"))[0]["role"] == "model"
 
 
 @pytest.mark.parametrize(
