@@ -69,6 +69,7 @@ from lessonlib.wire.base import (
     no_text,
     parse_args,
     retryable_status,
+    said,
     total_count,
     word,
 )  # fmt: skip
@@ -546,9 +547,9 @@ def decode_block(block: Any, service: str | None = None) -> Part:
     raw = as_dict(block)
     match raw.get("type"):
         case "text":
-            return Text(text=as_text(raw.get("text")), wire=NAME, service=service, raw=raw)
+            return Text(text=said(raw.get("text")), wire=NAME, service=service, raw=raw)
         case "thinking":
-            return Reasoning(text=as_text(raw.get("thinking")), wire=NAME, service=service, raw=raw)
+            return Reasoning(text=said(raw.get("thinking")), wire=NAME, service=service, raw=raw)
         case "redacted_thinking":
             return Reasoning(wire=NAME, service=service, raw=raw)
         case "tool_use":
@@ -684,7 +685,10 @@ class MessagesDecoder(StreamDecoder):
         """Cumulative: what is there and not null replaces, the rest stays."""
         changes = _without_nulls({**payload, **as_dict(payload.get("delta"))})
         self._message |= {key: value for key, value in changes.items() if key not in ("type", "delta", "usage", "content")}
-        usage = _without_nulls(as_dict(payload.get("usage")))
+        reported = payload.get("usage")
+        if reported is not None and not isinstance(reported, dict):
+            raise ProtocolError(f"usage must be an object, not a {type(reported).__name__}")
+        usage = _without_nulls(as_dict(reported))
         if usage:
             self._message["usage"] = {**as_dict(self._message.get("usage")), **usage}
         return NOTHING

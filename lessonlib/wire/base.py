@@ -130,6 +130,27 @@ def no_text(value: Any) -> ProtocolError:
     return ProtocolError(f"a piece of text has the wrong type, {type(value).__name__}: {_excerpt(repr(value))}")
 
 
+def said(value: Any) -> str:
+    """A text of the answer: "" where there is none. Anything else raises ProtocolError: it would be lost without a word."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    raise no_text(value)
+
+
+def listed(value: Any, thing: str) -> list[Any]:
+    """A list in the answer, empty where there is none. Raises ProtocolError for anything else."""
+    if value is None or isinstance(value, list):
+        return value or []
+    raise ProtocolError(f"{thing} must be a list, not {_excerpt(repr(value))}")
+
+
+def an_object(value: Any, thing: str) -> JSON:
+    """An object in the answer, empty where there is none. Raises ProtocolError for anything else."""
+    if value is None or isinstance(value, dict):
+        return value or {}
+    raise ProtocolError(f"{thing} must be an object, not {_excerpt(repr(value))}")
+
+
 def as_count(value: Any) -> int | None:
     """A token count, or None where the vendor reported none. Some gateways write whole numbers as 12.0."""
     if isinstance(value, float) and value.is_integer():
@@ -357,7 +378,7 @@ class WireFormat:
             request_id=lower.get("request-id") or lower.get("x-request-id") or details.request_id,
             retryable=retryable,
             retry_after=wait if wait is not None else details.retry_after,
-            partial=partial,
+            partial=_not_runnable(partial) if partial is not None else None,
         )
 
     def error_details(self, status: int, payload: Any) -> ErrorDetails:
@@ -656,6 +677,7 @@ __all__ = [
     "Table",
     "Usage",
     "WireFormat",
+    "an_object",
     "as_count",
     "as_dict",
     "as_list",
@@ -668,6 +690,7 @@ __all__ = [
     "fitting_name",
     "function_call",
     "is_secret_header",
+    "listed",
     "merge_extra",
     "method_name",
     "named_kind",
@@ -676,6 +699,7 @@ __all__ = [
     "read_json",
     "retry_after",
     "retryable_status",
+    "said",
     "should_retry",
     "total_count",
     "word",

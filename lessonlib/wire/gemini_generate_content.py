@@ -65,6 +65,7 @@ from lessonlib.wire.base import (
     StreamDecoder,
     Table,
     WireFormat,
+    an_object,
     as_count,
     as_dict,
     as_list,
@@ -74,7 +75,9 @@ from lessonlib.wire.base import (
     cut_call,
     error_object,
     function_call,
+    listed,
     no_text,
+    said,
     total_count,
     word,
 )  # fmt: skip
@@ -204,7 +207,7 @@ class GeminiGenerateContent(WireFormat):
         """The Response for a whole response object; `parts` are those of its first candidate."""
         candidate = _candidate(answer)
         stop, raw_stop = _stop(answer, candidate, parts)
-        token = as_text(get(candidate, "continuationToken"))
+        token = said(get(candidate, "continuationToken"))
         if stop is StopReason.PAUSE and token:
             parts = [*parts, Opaque(kind=CONTINUATION, wire=NAME, raw={"continuationToken": token})]
         return Response(
@@ -540,7 +543,8 @@ def _candidate(answer: JSON) -> JSON:
 
 
 def _content_parts(candidate: JSON) -> list[JSON]:
-    return [as_dict(part) for part in as_list(as_dict(candidate.get("content")).get("parts"))]
+    content = an_object(candidate.get("content"), "the content of a candidate")
+    return [an_object(part, "a part of a content") for part in listed(content.get("parts"), "the parts of a content")]
 
 
 def _response_id(answer: JSON) -> str:
@@ -700,6 +704,7 @@ class GenerateContentDecoder(StreamDecoder):
 
     def _on_finish(self, payload: JSON) -> Sequence[Event]:
         self._finish = _finish_reason(payload)
+        said(get(_candidate(payload), "continuationToken"))  # now: later, what had arrived could not be attached
         return self._on_chunk(payload)
 
     def _on_error(self, payload: JSON) -> Sequence[Event]:

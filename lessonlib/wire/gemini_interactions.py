@@ -62,6 +62,7 @@ from lessonlib.wire.base import (
     StreamDecoder,
     Table,
     WireFormat,
+    an_object,
     as_count,
     as_dict,
     as_list,
@@ -71,9 +72,11 @@ from lessonlib.wire.base import (
     cut_call,
     error_object,
     function_call,
+    listed,
     named_kind,
     no_text,
     parse_args,
+    said,
     total_count,
     word,
 )  # fmt: skip
@@ -487,11 +490,11 @@ def _as_step(raw: JSON) -> JSON:
 def _decode_steps(interaction: JSON) -> list[Part]:
     """The parts of all steps; `outputs` is what the removed revision called them."""
     steps = interaction.get("steps")
-    if not isinstance(steps, list):
+    if steps is None:
         steps = interaction.get("outputs")
     status = interaction.get("status")
     if not isinstance(steps, list):
-        if not isinstance(status, str) or status in WHOLE:
+        if not isinstance(status, str) or status in WHOLE or steps is not None:
             raise ProtocolError(f"not an interaction: neither steps nor outputs in {compact(interaction)[:120]}")
         steps = []  # a run that has not finished, or that stopped before its first step
     anchor = as_text(interaction.get("id"))
@@ -536,8 +539,8 @@ def _without_unwritten(parts: Sequence[Part]) -> list[Part]:
 def _decode_output(raw: JSON) -> list[Part]:
     """All text of the step as one part, then what else is in it."""
     given = raw.get("content")
-    contents = [{"type": "text", "text": given}] if isinstance(given, str) else [as_dict(each) for each in as_list(given)]
-    texts = [as_text(content.get("text")) for content in contents if content.get("type") == "text"]
+    contents = _given_contents(given)
+    texts = [content.get("text") or "" for content in contents if content.get("type") == "text"]
     others = [content for content in contents if content.get("type") != "text"]
     parts: list[Part] = []
     if texts or not others:
@@ -550,18 +553,18 @@ def _decode_output(raw: JSON) -> list[Part]:
 
 def _decode_thought(raw: JSON) -> list[Part]:
     """The summary's text; pictures in it stay opaque, so that no other vendor ever gets them as pictures of the answer."""
-    summary = [as_dict(content) for content in as_list(raw.get("summary"))]
-    text = "".join(as_text(content.get("text")) for content in summary if content.get("type") == "text")
+    summary = _given_contents(raw.get("summary"))
+    text = "".join(content.get("text") or "" for content in summary if content.get("type") == "text")
     others = [as_text(content.get("type")) or "unknown" for content in summary if content.get("type") != "text"]
     return [Reasoning(text=text, wire=NAME, raw=raw), *(Opaque(kind=kind, wire=NAME, inside=True) for kind in others)]
 
 
 def _decode_content(content: JSON, raw: JSON | None) -> Part:
     """One content. `raw`: the JSON of its step if it is the step's first part, None if it stands inside."""
-    data, uri, media_type = (as_text(content.get(key)) or None for key in ("data", "uri", "mime_type"))
+    data, uri, media_type = (said(content.get(key)) or None for key in ("data", "uri", "mime_type"))
     match content.get("type"):
         case "text":
-            return Text(text=as_text(content.get("text")), wire=NAME, raw=raw, inside=raw is None)
+            return Text(text=said(content.get("text")), wire=NAME, raw=raw, inside=raw is None)
         case "image" if data and media_type:
             return Image(data=data, media_type=media_type, wire=NAME, raw=raw, inside=raw is None)
         case "image" if uri and not data:
@@ -597,7 +600,7 @@ def made_up_id(anchor: str, place: int) -> str:
 
 def _continuation(interaction: JSON) -> list[Part]:
     """The part that makes the next request go on with this answer, if the service gave a token for it."""
-    token = as_text(interaction.get("continuation_token"))
+    token = said(interaction.get("continuation_token"))
     if not token:
         return []
     owner = as_text(interaction.get("id"))
@@ -803,6 +806,7 @@ class InteractionsDecoder(StreamDecoder):
     def _on_interaction_completed(self, payload: JSON) -> Sequence[Event]:
         interaction: JSON = payload["interaction"]
         status, token = interaction.get("status"), interaction.get("continuation_token")
+        said(token)  # now: later, what had arrived could not be attached
         self._update({**interaction, "status": status or "completed", "continuation_token": token or ""})
         return self._finish()
 
@@ -861,12 +865,13 @@ class InteractionsDecoder(StreamDecoder):
         if as_place(index) in self._slots:
             raise ProtocolError(f"step {index} starts twice")
         kind = as_text(step.get("type"))
+        contents = _given_contents(step.get(LISTS[kind])) if kind in LISTS else [step]
         slot = self._slots[index] = self._open[index] = StepSlot(index, {**step}, number=next(self._numbers))
         slot.mode = MODES.get(kind, "other")
         if isinstance(step.get("arguments"), str):
             slot.pieces.append(step["arguments"])
         if slot.mode in ("output", "thought"):
-            slot.contents = [as_dict(each) for each in as_list(step.get(LISTS[kind]))] if kind in LISTS else [step]
+            slot.contents = contents
         return self._seed(slot)
 
     def _seed(self, slot: StepSlot) -> Sequence[Event]:
@@ -920,9 +925,11 @@ class InteractionsDecoder(StreamDecoder):
         if slot.mode in ("output", "thought"):
             return self._misplaced(slot, delta)
         text = delta["arguments"] if "arguments" in delta else delta["partial_arguments"]
-        if not isinstance(text, str):  # whole, as an object
+        if isinstance(text, dict):  # whole
             slot.raw["arguments"] = text
             return NOTHING
+        if not isinstance(text, str):
+            raise ProtocolError(f"arguments are neither a JSON text nor an object: {text!r}")
         slot.pieces.append(text)
         return (ArgumentsDelta(slot.number, self._call_id(slot), text),) if text and slot.mode == "call" else NOTHING
 
@@ -956,6 +963,8 @@ class InteractionsDecoder(StreamDecoder):
         """A picture, a recording: a content of its own, or what a placeholder in the start announced."""
         if slot.mode not in ("output", "thought"):
             return self._misplaced(slot, delta)
+        for key in ("data", "uri", "mime_type"):
+            said(delta.get(key))
         slot.end_text()
         last = slot.contents[-1] if slot.contents else {}
         if last.get("type") == delta["type"] and not last.get("data") and not last.get("uri"):
@@ -1069,10 +1078,23 @@ class InteractionsDecoder(StreamDecoder):
         return [part.model_copy(update={"raw": None}) for part in self._fold(slot)]
 
 
+def _given_contents(value: Any) -> list[JSON]:
+    """The contents of a step: a list, or a text alone."""
+    if isinstance(value, str):
+        return [{"type": "text", "text": value}]
+    contents = [an_object(content, "a content of a step") for content in listed(value, "the contents of a step")]
+    for content in contents:
+        if content.get("type") == "text":
+            said(content.get("text"))
+    return contents
+
+
 def _fold_arguments(raw: JSON, text: str) -> tuple[JSON, str | None]:
     """(The step with its arguments, their text if they are no valid object). No text at all: what the start held counts."""
-    if not text.strip():
-        given = raw.get("arguments")
-        return {**raw, "arguments": {} if given is None or isinstance(given, str) else given}, None
+    given = raw.get("arguments")
+    if isinstance(given, str):  # whole, as a JSON text
+        text = text or given
+    elif not text.strip():
+        return {**raw, "arguments": {} if given is None else given}, None
     arguments, problem = parse_args(text)
     return {**raw, "arguments": text if arguments is None else arguments}, text if problem else None

@@ -62,6 +62,7 @@ from lessonlib.wire.base import (
     StreamDecoder,
     Table,
     WireFormat,
+    an_object,
     as_count,
     as_dict,
     as_list,
@@ -73,9 +74,11 @@ from lessonlib.wire.base import (
     first_env,
     fitting_name,
     function_call,
+    listed,
     named_kind,
     no_text,
     retryable_status,
+    said,
     word,
 )  # fmt: skip
 from lessonlib.wire.dialects import REASONING, Dialect, guess, named
@@ -667,14 +670,14 @@ def _says_error(outer: JSON) -> bool:
 
 def _answer_of(answer: JSON) -> JSON | None:
     """The choice that is the answer: number 0, or the lowest if there is no 0."""
-    choices = [choice for choice in as_list(answer.get("choices")) if isinstance(choice, dict)]
+    choices = [an_object(choice, "a choice") for choice in as_list(answer.get("choices")) if choice is not None]
     return min(choices, key=lambda choice: as_count(choice.get("index")) or 0, default=None)
 
 
 def _message_of(choice: JSON) -> JSON:
     """The message of a whole choice; a few gateways leave it under the name that it has in a stream, or write the `text` of
     the older completions."""
-    return as_dict(choice.get("message")) or as_dict(choice.get("delta")) or _older_text(choice)
+    return an_object(choice.get("message"), "the message of a choice") or as_dict(choice.get("delta")) or _older_text(choice)
 
 
 def _older_text(choice: JSON) -> JSON:
@@ -733,7 +736,7 @@ def decode_message(message: JSON, response_id: str, *, raw_stop: str | None) -> 
     think, content = split_think(message.get("content"))
     placed = [Placed("reasoning", 0, part) for part in _decode_reasoning(message, think)]
     placed += _decode_content(content)
-    refusal = as_text(message.get("refusal"))
+    refusal = said(message.get("refusal"))
     if refusal:
         placed.append(Placed("refusal", 0, Text(text=refusal, wire=NAME, raw={"refusal": refusal})))
     cut = raw_stop is not None and STOP.get(raw_stop) not in (StopReason.END, StopReason.TOOL_USE)
@@ -775,7 +778,7 @@ def _decode_reasoning(message: JSON, think: str) -> list[Reasoning]:
     raw = {key: message[key] for key in REASONING_FIELDS if message.get(key)}
     details = as_list(message.get("reasoning_details"))
     texts = {
-        **{key: as_text(message.get(key)) for key in REASONING_TEXTS},
+        **{key: said(message.get(key)) for key in REASONING_TEXTS},
         "reasoning_details": "".join(_detail_text(as_dict(detail)) for detail in details),
         "content": think.lstrip().removeprefix(OPEN_TAG).partition(CLOSE_TAG)[0],
     }
@@ -793,7 +796,7 @@ def _decode_content(content: Any) -> list[Placed]:
     """A text is one part; of a list each chunk is."""
     if isinstance(content, str):
         return [Placed("content", 0, Text(text=content, wire=NAME, raw={"content": content}))] if content else []
-    chunks = [content] if isinstance(content, dict) else as_list(content)
+    chunks = [content] if isinstance(content, dict) else listed(content, "content that is no text")
     return [Placed("content", number, _decode_chunk(chunk)) for number, chunk in enumerate(chunks) if chunk]
 
 
@@ -839,7 +842,7 @@ def decode_call(entry: JSON, spare_id: str, *, cut: bool = False) -> ToolCall:
         return ToolCall(
             call_id=call_id, name=name, args={"input": text}, raw_args=text, kind="custom", wire=NAME, raw=raw
         )  # fmt: skip
-    return _whole_call(call_id, as_dict(entry.get("function")), raw, cut=cut)
+    return _whole_call(call_id, an_object(entry.get("function"), "the function of a call"), raw, cut=cut)
 
 
 def _decode_function(function: JSON, call_id: str, *, cut: bool) -> ToolCall:
@@ -1475,10 +1478,11 @@ class ChatDecoder(StreamDecoder):
         self._latest = payload
         events: list[Event] = []
         for choice in payload["choices"]:
-            number = choice.get("index") or 0
+            index = choice.get("index")
+            number = as_place(index) if index else 0
             message = self._messages.get(number)
             if message is None:
-                message = self._messages[as_place(number)] = MessageFold(number)
+                message = self._messages[number] = MessageFold(number)
             delta = choice.get("delta")
             if delta is None and message.is_empty:
                 delta = choice.get("message")  # a whole message where a delta was due

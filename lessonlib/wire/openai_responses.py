@@ -53,11 +53,13 @@ from lessonlib.types import (
     Usage,
 )  # fmt: skip
 from lessonlib.wire.base import (
+    NO_NAME,
     NOTHING,
     ErrorDetails,
     StreamDecoder,
     Table,
     WireFormat,
+    an_object,
     as_count,
     as_dict,
     as_list,
@@ -69,10 +71,13 @@ from lessonlib.wire.base import (
     first_env,
     fitting_name,
     function_call,
+    listed,
+    named_kind,
     no_text,
     read_json,
     retry_after,
     retryable_status,
+    said,
     word,
 )  # fmt: skip
 
@@ -234,7 +239,7 @@ class OpenAIResponses(WireFormat):
 
     def decode(self, payload: Any) -> Response:
         response = as_dict(payload)
-        items = [item for item in as_list(response.get("output")) if isinstance(item, dict)]
+        items = [an_object(item, "an output item") for item in listed(response.get("output"), "output") if item is not None]
         whole = isinstance(response.get("output"), list) or response.get("object") == "response"
         if _reports_failure(response) or response.get("type") == "error":
             raise self.api_error(200, payload, partial=self._respond_whole(response, items) if whole else None)
@@ -740,13 +745,16 @@ def _server_runs(item: JSON) -> bool:
 
 def _decode_call(item: JSON, kind: str, place: int) -> ToolCall:
     call_id = as_text(item.get("call_id")) or as_text(item.get("id")) or f"call_{place}"
-    name = as_text(item.get("name")) or CLIENT_CALLS[kind]
+    named = kind in _TEXT_FIELD
+    name = as_text(item.get("name")) or ("" if named else CLIENT_CALLS[kind])
     if item.get("status") == "incomplete":
         return cut_call(call_id, name, _said(item, _TEXT_FIELD.get(kind, "")), wire=NAME)
     if kind == "function_call":
         return function_call(call_id, name, item.get("arguments") or "", wire=NAME, raw=item)
     if kind == "custom_tool_call":
-        text = as_text(item.get("input"))
+        text = said(item.get("input"))
+        if not name:
+            return cut_call(call_id, "", text, wire=NAME, why=NO_NAME)
         return ToolCall(call_id=call_id, name=name, args={"input": text}, raw_args=text, kind="custom", wire=NAME, raw=item)
     return ToolCall(call_id=call_id, name=name, args=_hosted_args(item, kind), kind=CLIENT_CALLS[kind], wire=NAME, raw=item)
 
@@ -759,13 +767,13 @@ def _hosted_args(item: JSON, kind: str) -> JSON:
     """The arguments of a tool that OpenAI defines and the client runs: the item's own fields, unset ones left out."""
     match kind:
         case "apply_patch_call":
-            fields = as_dict(item.get("operation"))
+            fields = an_object(item.get("operation"), "the operation of a call")
         case "computer_call":
             fields = {key: item.get(key) or None for key in ("action", "actions", "pending_safety_checks")}
         case "tool_search_call":
             return as_dict(item.get("arguments"))
         case _:
-            fields = as_dict(item.get("action"))
+            fields = an_object(item.get("action"), "the action of a call")
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -774,22 +782,22 @@ def _said(item: JSON, name: str) -> str:
     match name:
         case "content":
             content = item.get("content")
-            return content if isinstance(content, str) else "".join(map(_visible, as_list(content)))
-        case "summary":
-            return "".join(as_text(as_dict(part).get("text")) for part in as_list(item.get("summary")))
-        case "reasoning":
-            return "".join(as_text(as_dict(part).get("text")) for part in as_list(item.get("content")))
+            return content if isinstance(content, str) else "".join(map(_visible, listed(content, "content")))
+        case "summary" | "reasoning":
+            parts = listed(item.get("summary" if name == "summary" else "content"), name)
+            return "".join(said(an_object(part, f"a part of the {name}").get("text")) for part in parts)
         case _:
             value = item.get(name)
             return value if isinstance(value, str) else "" if value is None else compact(value)
 
 
 def _visible(part: Any) -> str:
-    match as_dict(part).get("type"):
+    piece = an_object(part, "a part of the content")
+    match named_kind(piece.get("type"), "a part of the content") if piece else "":
         case "output_text" | "text":
-            return as_text(part.get("text"))
+            return said(piece.get("text"))
         case "refusal":
-            return as_text(part.get("refusal"))
+            return said(piece.get("refusal"))
         case _:
             return ""
 
@@ -1061,7 +1069,7 @@ class ResponsesDecoder(StreamDecoder):
             return NOTHING
         index = payload.get("output_index")
         same = self._find(raw.get("id"), raw.get("call_id"))
-        item = self._items.get(index) if index is not None else same
+        item = self._items.get(as_place(index)) if index is not None else same
         if item is None and same is not None and same.part is None:
             raise ProtocolError(f"output item {same.index} is done at the place {index}")
         if item is None:  # never added: the item is whole, so nothing is lost

@@ -173,8 +173,7 @@ def changes(payload: Any, fault: str) -> Iterator[tuple[str, Any]]:
     """(path of the field, the payload with that one change), for every field at every depth."""
     change = _without if fault == "remove" else _retyped
     for path, put in _fields(payload, "", lambda value: value):
-        for new in change(path, put):
-            yield path[0], new
+        yield from ((path[0] + put_in, new) for put_in, new in change(path, put))
 
 
 Put = Callable[[Any], Any]
@@ -201,19 +200,19 @@ def _replaced(container: Any, key: Any, new: Any) -> Any:
     return [*container[:key], new, *container[key + 1 :]]
 
 
-def _without(field: Field, put: Put) -> Iterator[Any]:
+def _without(field: Field, put: Put) -> Iterator[tuple[str, Any]]:
     _, container, key = field
     if isinstance(container, dict):
-        yield put({name: item for name, item in container.items() if name != key})
+        yield "", put({name: item for name, item in container.items() if name != key})
     else:
-        yield put([*container[:key], *container[key + 1 :]])
+        yield "", put([*container[:key], *container[key + 1 :]])
 
 
-def _retyped(field: Field, put: Put) -> Iterator[Any]:
+def _retyped(field: Field, put: Put) -> Iterator[tuple[str, Any]]:
     _, container, key = field
     for value in OTHER_VALUES:
         if type(value) is not type(container[key]):
-            yield put(_replaced(container, key, value))
+            yield f" = {json.dumps(value)}", put(_replaced(container, key, value))
 
 
 def words(payload: Any) -> Iterator[str]:

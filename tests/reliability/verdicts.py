@@ -56,13 +56,12 @@ def read(wire: WireFormat, data: bytes, *, stream: bool) -> Outcome:
     events: list[Event] = []
     try:
         exchange.begin(200, {"content-type": EVENT_STREAM if stream else "application/json"})
-        for some in exchange.feed(data):
-            events += some
+        events += exchange.feed(data)
+        if not exchange.finished:
+            events += exchange.feed(None)
         if not stream:
             return Outcome(exchange.answer(), events)
-        if not exchange.done:
-            for some in exchange.close():
-                events += some
+        events += exchange.close()
     except LessonError as error:
         return Outcome(error, events)
     last = events[-1] if events else None

@@ -909,3 +909,9 @@ def test_an_output_count_that_cannot_be_read_makes_no_smaller_sum() -> None:
     usage = answer({"text": "a"}, usageMetadata={"candidatesTokenCount": 5, "thoughtsTokenCount": "7"}).usage
     assert usage is not None
     assert (usage.output_tokens, usage.reasoning_tokens) == (None, None)
+
+
+@pytest.mark.parametrize("content", [7, "text", ["a"], {"parts": 7}, {"parts": {"text": "a"}}, {"parts": ["a"]}])
+def test_what_would_be_lost_for_its_type_is_a_protocol_error(content: Any) -> None:
+    with pytest.raises(ProtocolError):
+        wire().decode({"candidates": [{"content": content, "finishReason": "STOP"}]})

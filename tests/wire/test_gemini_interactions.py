@@ -1521,3 +1521,23 @@ def test_an_output_count_that_cannot_be_read_makes_no_smaller_sum() -> None:
     usage = answer(usage={"total_output_tokens": 5, "total_thought_tokens": "7"}).usage
     assert usage is not None
     assert (usage.output_tokens, usage.reasoning_tokens) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "text",
+        [{"type": "model_output", "content": 7}],
+        [{"type": "model_output", "content": [{"type": "text", "text": 7}]}],
+        [{"type": "model_output", "content": [{"type": "image", "data": 7, "mime_type": "image/png"}]}],
+        [{"type": "thought", "summary": {"type": "text"}}],
+    ],
+)
+def test_what_would_be_lost_for_its_type_is_a_protocol_error(steps: Any) -> None:
+    with pytest.raises(ProtocolError):
+        wire().decode({"id": "v1_x", "status": "incomplete", "steps": steps})
+
+
+def test_a_text_alone_may_stand_where_a_step_has_contents() -> None:
+    response = streamed(start(0, type="model_output", content="Hel"), delta(0, type="text", text="lo"), stop(0))
+    assert response.text == "Hello"

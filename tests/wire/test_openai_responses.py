@@ -852,7 +852,37 @@ def test_a_name_that_the_model_made_up_does_not_spoil_the_history(name: str, sen
     own = wire().decode({"object": "response", "status": "completed", "output": [item]}).message
     for message in (own, Message.assistant(ToolCall(call_id="c1", name=name, args={}))):
         items = body(Message.user("Hi"), message, Message.user(ToolResult(call_id="c1", content="no such tool")))["input"]
-        assert items[1]["name"] == (sent if name or message is not own else "function")
+        assert items[1]["name"] == sent
+
+
+def test_a_call_without_a_name_cannot_be_run() -> None:
+    for item in (call(name=None), {**CUSTOM, "name": ""}):
+        (made,) = answer(item).tool_calls
+        assert (made.args, made.args_error) == (None, "the call has no name")
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "message", "content": 7},
+        {"type": "message", "content": [{"type": "output_text", "text": 7}]},
+        {"type": "message", "content": [{"text": "Hi"}]},
+        {"type": "message", "role": 7, "content": []},
+        {"type": "reasoning", "summary": "Hm"},
+        {"type": "shell_call", "call_id": "c", "action": "ls"},
+        7,
+    ],
+)
+def test_what_would_be_lost_for_its_type_is_a_protocol_error(item: Any) -> None:
+    with pytest.raises(ProtocolError):
+        answer(item)
+
+
+def test_no_call_of_an_answer_that_failed_can_be_run() -> None:
+    with pytest.raises(APIError) as caught:
+        answer(call(), status="failed", error={"code": "server_error", "message": "m"})
+    assert caught.value.partial is not None
+    assert [made.args for made in caught.value.partial.tool_calls] == [None]
 
 
 def test_a_hosted_call_of_another_service_is_rebuilt_as_a_whole_function_call() -> None:
