@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 
-from lessonlib.lab import author
+from lessonlib.lab import author, progress
 from tests.lab.test_lint import code, md, notebook, stdout
 
 pytestmark = pytest.mark.enable_socket
@@ -87,6 +88,26 @@ def test_run_stores_outputs_counts_and_short_errors_and_runs_the_same_twice(tmp_
     assert author.main(["run", str(path)]) == 0
     assert path.read_bytes() == first
     assert author.main(["check", str(path)]) == 0
+
+
+def test_what_is_stored_is_what_a_new_learner_sees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Progress of whoever runs the notebooks stands in no output, and running them is none."""
+    monkeypatch.setenv("LESSON_HOME", str(tmp_path / "home"))
+    progress.note_check("01.parser", passed=True)
+    before = progress.path().read_bytes()
+    path = write(tmp_path / "x.ipynb", code("from lessonlib.lab import progress\n\nprogress.show('01')"))
+    assert author.main(["run", str(path)]) == 0
+    [output] = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4).cells[0].outputs  # type: ignore[no-untyped-call]
+    assert "to do  01.parser" in output.data["text/plain"]
+    assert "done" not in output.data["text/plain"]
+    assert "Nothing is recorded" not in output.data["text/plain"]
+    assert progress.path().read_bytes() == before
+
+
+def test_tests_and_notebooks_keep_nothing_in_the_home_of_whoever_runs_them() -> None:
+    """The conftest.py at the top."""
+    assert progress.path().parent != Path.home() / ".lessonlib"
+    assert progress.path().is_relative_to(Path(tempfile.gettempdir()))
 
 
 def test_a_cell_that_fails_or_that_should_and_does_not_changes_no_file(
