@@ -143,13 +143,13 @@ def kind_of(value: Any) -> str:
 
 def brackets(path: Path) -> str:
     """A path as OpenAI and Google write it: `input[0].content`."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{shown(step)}" for step in path)
     return text.removeprefix(".")
 
 
 def dots(path: Path) -> str:
     """A path as Anthropic writes it: `messages.0.content`."""
-    return ".".join(str(step) for step in path)
+    return ".".join(shown(step) for step in path)
 
 
 def shown(value: Any) -> str:

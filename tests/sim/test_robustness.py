@@ -109,7 +109,7 @@ def spoiled(body: Any, path: tuple[Any, ...], change: str, value: Any) -> Any:
     if change == "remove":
         del inner[last]
     elif change == "add" and isinstance(inner, dict):
-        inner[str(value)[:20]] = value
+        inner[str(value)] = value
     elif change == "double" and isinstance(inner, list):
         inner.insert(last, copy.deepcopy(inner[last]))
     else:
@@ -138,6 +138,21 @@ def test_one_thing_wrong_in_a_good_request(wire: str) -> None:
         answered(Simulator().handle(SimRequest("POST", target, headers, json.dumps(body).encode())))
 
     check()
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_refusal_does_not_repeat_all_that_was_sent(wire: str) -> None:
+    """Every text and every name of the request in turn, grown very long."""
+    path, headers, good = REQUESTS[wire]
+    good = {**good, **EXTRA[wire]}
+    for where in places(good):
+        for change in ("replace", "add"):
+            body = spoiled(copy.deepcopy(good), where, change, "x" * 5000)
+            if not isinstance(body, dict):
+                continue
+            reply = Simulator().handle(SimRequest("POST", path, headers, json.dumps(body).encode()))
+            if reply.status != 200:
+                assert len(json.loads(read(reply))["error"]["message"]) < 1000, where
 
 
 TOOLS = ["get_weather"]

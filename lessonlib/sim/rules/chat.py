@@ -227,7 +227,7 @@ def chat_calls_well_formed(c: Context) -> Refusal | None:
     for place, message in enumerate(messages(c)):
         for number, call in enumerate(as_list(message.get("tool_calls"))):
             where = f"messages[{place}].tool_calls[{number}]"
-            kind = as_text(call.get("type"))
+            kind = shown(as_text(call.get("type")))
             text = "input" if kind == "custom" else "arguments"
             inner = as_dict(call.get(kind))
             for name, value in (("id", call.get("id")), ("type", kind), (f"{kind}.name", inner.get("name"))):

@@ -285,7 +285,7 @@ def content_fits_the_role(c: Context) -> Refusal | None:
             if kind not in PARTS[role]:
                 allowed = ", ".join(f"'{word}'" for word in PARTS[role])
                 where = f"input[{place}].{'content' if item_type(item) == 'message' else 'output'}[{number}]"
-                return refused(f"Invalid value: '{kind}'. Supported values are: {allowed}.", "invalid_value", where)
+                return refused(f"Invalid value: '{shown(kind)}'. Supported values are: {allowed}.", "invalid_value", where)
     return None
 
 
