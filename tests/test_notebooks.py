@@ -110,6 +110,27 @@ def test_a_term_is_explained_in_one_lesson_only() -> None:
     assert sorted({term for term in terms if terms.count(term) > 1}) == []
 
 
+ORDINARY = {
+    "arguments", "attempt", "binding", "block", "burst", "choice", "chunk", "event", "fallback", "field", "item", "loop",
+    "part", "port", "read", "repair", "request", "response", "state", "status", "step", "strict", "token", "window",
+}  # fmt: skip
+"""Terms that are everyday words as well; where they mean more than that, only a reader can say."""
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=named)
+def test_a_term_is_not_used_before_its_lesson(path: Path) -> None:
+    number = path.stem[:2]
+    later = {term for lesson in lint.lessons_with_data() if lesson > number for term in course(lesson).get("glossary", {})}
+    _, *texts = lint.cells(notebook(path), "markdown")  # the card may say what comes
+    used = [
+        (name, term)
+        for name, cell in texts
+        for term in sorted(later - ORDINARY)
+        if re.search(rf"(?<![\w-]){re.escape(term)}s?(?![\w-])", lint.prose(lint.source(cell)), re.IGNORECASE)
+    ]
+    assert used == []
+
+
 def test_the_names_of_models_are_dated() -> None:
     data = json.loads((ROOT / "lessonlib/data/models.json").read_text(encoding="utf-8"))
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", data["checked"])
