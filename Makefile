@@ -9,7 +9,7 @@ JOBS   ?= auto
 NOTEBOOK_SECONDS ?= 12
 LESSONS_SECONDS  ?= 120
 
-.PHONY: lab lesson test check lint types tests notebooks solutions outputs browser bench clean
+.PHONY: lab lesson test check lint types tests notebooks solutions outputs browser bench soak fuzz clean
 
 lab: $(VENV)/.lab           ## set up and open JupyterLab on the first lesson
 	$(BIN)/lesson lab
@@ -45,6 +45,14 @@ solutions: $(VENV)/.test    ## the same for the solutions of the exercises, whic
 
 outputs: $(VENV)/.test      ## for authors: run the lessons and store their outputs, or only some: make outputs NB=notebooks/06*.ipynb
 	$(BIN)/python -m lessonlib.lab.author run $(or $(NB),notebooks)
+
+soak: $(VENV)/.test         ## everything of tests/reliability: all faults in all fixtures, long fuzzing, thousands of closed streams; SOAK=2 doubles it
+	$(BIN)/python -m tests.reliability.campaign
+	LESSON_SOAK=$(or $(SOAK),1) $(BIN)/pytest -q -n $(JOBS) --timeout 3600 tests/reliability
+
+fuzz: $(VENV)/.test         ## coverage-guided fuzzing (Linux, macOS): SECONDS=600 of each target
+	$(BIN)/python -m pip install --quiet --editable ".[fuzz]"
+	$(BIN)/python -m tests.reliability.fuzz $(or $(SECONDS),60)
 
 browser: $(VENV)/.test      ## JupyterLab in a real browser (needs chromium); leaves its screenshots in build/screenshots
 	$(BIN)/python -m pip install --quiet playwright

@@ -47,6 +47,9 @@ httpx's own 100 would let the 101st fail with a timeout; the official SDKs take 
 
 # ---------------------------------------------------------------- before anything is sent
 
+OURS = {"user-agent": "lessonlib", "accept-encoding": "gzip, deflate"}
+"""Headers of every request. Only encodings that grow a read by a known factor are asked for (exchange.CODINGS)."""
+
 
 def unsendable_header(headers: Mapping[str, str]) -> str | None:
     """The name of a header whose value HTTP cannot carry: a key pasted with a line end or a typographic quote would
@@ -231,7 +234,7 @@ class _Base(Generic[T, H]):
         import httpx
 
         encoded = self.wire.encode(request, stream=stream)
-        encoded.headers = {"user-agent": "lessonlib", **encoded.headers, **self._headers}
+        encoded.headers = {**OURS, **encoded.headers, **self._headers}
         if (name := unsendable_header(encoded.headers)) is not None:
             raise InvalidRequest(f"header {name!r} has a character that HTTP cannot carry; was more than the key pasted?")
         try:
@@ -361,7 +364,11 @@ class Client(_Base["httpx.BaseTransport", "httpx.Client"]):
             reply = http.send(sent, stream=True, follow_redirects=False)
         except Exception as error:
             waiting.failed(error)
-        exchange.begin(reply.status_code, reply.headers)
+        try:
+            exchange.begin(reply.status_code, reply.headers)
+        except LessonError:
+            reply.close()
+            raise
         self._wait_for_body(sent, exchange)
         return exchange, waiting, reply
 
@@ -454,7 +461,11 @@ class AsyncClient(_Base["httpx.AsyncBaseTransport", "httpx.AsyncClient"]):
             reply = await http.send(sent, stream=True, follow_redirects=False)
         except Exception as error:
             waiting.failed(error)
-        exchange.begin(reply.status_code, reply.headers)
+        try:
+            exchange.begin(reply.status_code, reply.headers)
+        except LessonError:
+            await reply.aclose()
+            raise
         self._wait_for_body(sent, exchange)
         return exchange, waiting, reply
 

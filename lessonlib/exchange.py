@@ -50,6 +50,10 @@ MAX_ERROR_BYTES = 64 * 1024
 MAX_BODY_BYTES = 256 * 1024 * 1024
 """What is read of a whole answer. Generated pictures are large; a body that never ends is larger."""
 
+CODINGS = frozenset({"", "identity", "gzip", "deflate"})
+"""Content encodings that are read. One network read (64 KiB) of deflate unpacks to 66 MB at most (1032 times, RFC 1951).
+Others, and several one upon the other, know no such bound: a small body could fill the memory."""
+
 _SHOWN = 2000
 
 
@@ -235,6 +239,9 @@ class Exchange:
             self._is_events = True if kind else None
         whole = self._ok and not self._stream
         self._room = MAX_BODY_BYTES if whole else MAX_ERROR_BYTES
+        coding = self._headers.get("content-encoding", "").strip().lower()
+        if coding not in CODINGS:
+            raise self.failed(ProtocolError(f"the body is {coding}-encoded, which was not asked for"))
 
     def feed(self, chunk: bytes | None) -> list[Event]:
         """The next bytes of the body, None at its end: the events that they completed. Those that end the answer are for
