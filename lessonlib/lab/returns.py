@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lessonlib.lab import breaks, predict, progress, quiz, quiz_play
-from lessonlib.lab.notice import Notice, paragraph, title
+from lessonlib.lab.notice import Notice, lines, paragraph, title
 from lessonlib.lab.scratch import Run
 
 
@@ -52,7 +52,11 @@ def ask(key: str) -> Notice:
         return quiz.ask(f"{lesson}.{name}")
     if kind == "break":
         return breaks.show(name)
-    return _as_notice(predict.ask(key))
+    found = predict.find(key)
+    offered = lines(f"{option.letter}  {option.text}" for option in found.options)
+    return Notice(
+        title(found.question), offered, paragraph(f"It was asked in lesson {lesson}; what it speaks of stands there.")
+    )
 
 
 def answer(key: str, guess: Any, had: Iterable[int] | None = None) -> Notice:

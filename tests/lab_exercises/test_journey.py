@@ -168,7 +168,10 @@ def test_a_prediction_that_went_wrong_is_asked_again_with_the_next_lesson() -> N
     assert returns.keys() == []
     progress.note_read("04")
     assert returns.keys() == [FIRST]
-    assert predict.find(FIRST).question in repr(returns.ask(FIRST))
+    asked = repr(returns.ask(FIRST))
+    assert predict.find(FIRST).question in asked
+    assert "It was asked in lesson 03" in asked
+    assert all(f"{option.letter}  {option.text}" in asked for option in predict.find(FIRST).options)
     assert "As you said" in repr(returns.answer(FIRST, predict.find(FIRST).answer))
     assert returns.keys() == []
 
