@@ -462,6 +462,31 @@ def error_object(payload: Any) -> JSON:
     return outer
 
 
+def rpc_details(error: JSON, kind: str = "") -> list[JSON]:
+    """The entries of google.rpc's `details`, or those of one kind. Google's services send them over every wire format."""
+    entries = [as_dict(entry) for entry in as_list(error.get("details"))]
+    return [entry for entry in entries if not kind or as_text(entry.get("@type")).endswith(f"google.rpc.{kind}")]
+
+
+def is_daily_quota(error: JSON) -> bool:
+    """Whether a quota per day is spent: named in the violations of QuotaFailure, or in the metadata of ErrorInfo. It stays
+    so until the day is over, whatever wait the error names."""
+    details = rpc_details(error)
+    violations = [as_dict(violation) for detail in details for violation in as_list(detail.get("violations"))]
+    quotas = [violation.get("quotaId") or violation.get("quota_id") for violation in violations]
+    quotas += [as_dict(detail.get("metadata")).get("quota_limit") for detail in details]
+    return any("PerDay" in as_text(quota) for quota in quotas)
+
+
+def rpc_retry_delay(error: JSON) -> float | None:
+    """Seconds by google.rpc's RetryInfo: `"retryDelay": "58s"`, with a fraction if need be."""
+    for entry in rpc_details(error, "RetryInfo"):
+        delay = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)s", as_text(entry.get("retryDelay") or entry.get("retry_delay")))
+        if delay:
+            return float(delay[1])
+    return None
+
+
 def word(value: Any) -> str | None:
     """A vendor's code as text: some send numbers."""
     if isinstance(value, str):
@@ -689,6 +714,7 @@ __all__ = [
     "first_env",
     "fitting_name",
     "function_call",
+    "is_daily_quota",
     "is_secret_header",
     "listed",
     "merge_extra",
@@ -699,6 +725,8 @@ __all__ = [
     "read_json",
     "retry_after",
     "retryable_status",
+    "rpc_details",
+    "rpc_retry_delay",
     "said",
     "should_retry",
     "total_count",

@@ -75,8 +75,11 @@ from lessonlib.wire.base import (
     cut_call,
     error_object,
     function_call,
+    is_daily_quota,
     listed,
     no_text,
+    rpc_details,
+    rpc_retry_delay,
     said,
     total_count,
     word,
@@ -244,17 +247,16 @@ class GeminiGenerateContent(WireFormat):
     def error_details(self, status: int, payload: Any) -> ErrorDetails:
         """Section 8. A 429 for a quota per day stays one until the day is over, whatever wait it names."""
         error = error_object(payload)
-        details = [as_dict(detail) for detail in as_list(error.get("details"))]
         rpc_word = word(error.get("status"))
         code = as_count(error.get("code")) or STATUS_CODES.get(rpc_word or "", 0)
         http = status if status != 200 else code
-        reasons = [word(detail.get("reason")) for detail in details]
+        reasons = [word(detail.get("reason")) for detail in rpc_details(error)]
         return ErrorDetails(
             message=as_text(error.get("message")),
             type=rpc_word or word(error.get("code")),
             code=next((reason for reason in reasons if reason), None) or word(error.get("code")),
-            retryable=(http in (408, 429) or (http >= 500 and http != 501)) and not _is_daily_quota(details),
-            retry_after=_retry_delay(details),
+            retryable=(http in (408, 429) or (http >= 500 and http != 501)) and not is_daily_quota(error),
+            retry_after=rpc_retry_delay(error),
         )
 
 
@@ -597,24 +599,6 @@ def decode_usage(usage: Any) -> Usage | None:
 def _is_error(payload: Any) -> bool:
     inner = payload[0] if isinstance(payload, list) and payload else payload
     return isinstance(inner, dict) and bool(inner.get("error"))
-
-
-def _is_daily_quota(details: Sequence[JSON]) -> bool:
-    """Whether a quota per day is spent: named in QuotaFailure's violations, or in ErrorInfo's metadata."""
-    quotas = [
-        as_text(get(as_dict(violation), "quotaId")) for detail in details for violation in as_list(detail.get("violations"))
-    ]
-    quotas += [as_text(as_dict(detail.get("metadata")).get("quota_limit")) for detail in details]
-    return any("PerDay" in quota for quota in quotas)
-
-
-def _retry_delay(details: Sequence[JSON]) -> float | None:
-    """Seconds by google.rpc.RetryInfo: `"retryDelay": "58s"`, with a fraction if need be."""
-    for detail in details:
-        if as_text(detail.get("@type")).endswith("google.rpc.RetryInfo"):
-            delay = re.fullmatch(r"(\d+(?:\.\d+)?)s", as_text(get(detail, "retryDelay")))
-            return float(delay[1]) if delay else None
-    return None
 
 
 # ---------------------------------------------------------------- the stream

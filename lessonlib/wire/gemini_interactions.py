@@ -72,10 +72,13 @@ from lessonlib.wire.base import (
     cut_call,
     error_object,
     function_call,
+    is_daily_quota,
     listed,
     named_kind,
     no_text,
     parse_args,
+    rpc_details,
+    rpc_retry_delay,
     said,
     total_count,
     word,
@@ -256,7 +259,9 @@ class GeminiInteractions(WireFormat):
         The word decides before the HTTP status does."""
         error = error_object(payload)
         code, number = error.get("code"), as_count(error.get("code"))
-        words = {text.lower() for text in (code, error.get("status")) if isinstance(text, str)} | _detail_words(error)
+        words = {text.lower() for text in (code, error.get("status")) if isinstance(text, str)}
+        if is_daily_quota(error):
+            words.add("quota_exceeded")  # this API's word for it
         if status == 200 and number is not None:
             status = number  # inside a stream the body is the only place for it
         refusal = any(text in POLICY_CODES or text.startswith("image_") for text in words)
@@ -266,7 +271,7 @@ class GeminiInteractions(WireFormat):
             code=_reason(error) or word(code),
             retryable=not refusal and _retryable(status, words),
             refusal=refusal,
-            retry_after=_retry_delay(error),
+            retry_after=rpc_retry_delay(error),
         )
 
     def failure(self, response: Response) -> APIError:
@@ -633,34 +638,9 @@ def _retryable(status: int, words: set[str]) -> bool:
     return broke_down or bool(words & RETRYABLE_CODES) or status in (408, 429) or (status >= 500 and status != 501)
 
 
-def _details(error: JSON, kind: str) -> list[JSON]:
-    """The entries of google.rpc's `details` of one type."""
-    entries = [as_dict(entry) for entry in as_list(error.get("details"))]
-    return [entry for entry in entries if as_text(entry.get("@type")).endswith(f"google.rpc.{kind}")]
-
-
-def _detail_words(error: JSON) -> set[str]:
-    """`quota_exceeded`, this API's word for it, if google.rpc's details name a daily quota."""
-    violations = [violation for entry in _details(error, "QuotaFailure") for violation in as_list(entry.get("violations"))]
-    daily = any("PerDay" in as_text(as_dict(violation).get("quotaId")) for violation in violations)
-    return {"quota_exceeded"} if daily else set()
-
-
 def _reason(error: JSON) -> str | None:
     """google.rpc's finer word for an error: `reason` of its ErrorInfo."""
-    return next((as_text(entry.get("reason")) or None for entry in _details(error, "ErrorInfo")), None)
-
-
-def _retry_delay(error: JSON) -> float | None:
-    """Seconds in google.rpc's RetryInfo: `"retryDelay": "58s"`, possibly with a fraction."""
-    for entry in _details(error, "RetryInfo"):
-        try:
-            seconds = float(as_text(entry.get("retryDelay")).removesuffix("s"))
-        except ValueError:
-            continue
-        if 0 <= seconds < float("inf"):
-            return seconds
-    return None
+    return next((as_text(entry.get("reason")) or None for entry in rpc_details(error, "ErrorInfo")), None)
 
 
 # ---------------------------------------------------------------- the stream

@@ -74,10 +74,12 @@ from lessonlib.wire.base import (
     first_env,
     fitting_name,
     function_call,
+    is_daily_quota,
     listed,
     named_kind,
     no_text,
     retryable_status,
+    rpc_retry_delay,
     said,
     word,
 )  # fmt: skip
@@ -286,7 +288,8 @@ class OpenAIChat(WireFormat):
             message=_error_message(error),
             type=kind or code,
             code=code,
-            retryable=retryable and not words & QUOTAS,
+            retryable=retryable and not words & QUOTAS and not is_daily_quota(error),
+            retry_after=rpc_retry_delay(error),
             request_id=word(as_dict(payload).get("request_id")),
         )
 

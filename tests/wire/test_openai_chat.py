@@ -1033,6 +1033,21 @@ def test_errors(status: int, error: Any, expected: tuple[Any, ...]) -> None:
     assert (given.type, given.code, given.retryable) == expected
 
 
+@pytest.mark.parametrize(
+    ("quota", "retryable"), [("RequestsPerMinutePerProject", True), ("RequestsPerDayPerProject", False)]
+)
+def test_gemini_s_endpoint_names_the_wait_and_the_quota_in_the_details(quota: str, retryable: bool) -> None:
+    """It sends Google's error in a list, with the details of the generateContent API and without a Retry-After."""
+    details = [
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": quota}]},
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "38.5s"},
+    ]
+    error = [{"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED", "details": details}}]
+    given = wire().decode_error(429, {}, json.dumps(error).encode())
+    assert (given.retryable, given.retry_after) == (retryable, 38.5)
+    assert wire().decode_error(429, {"Retry-After": "2"}, json.dumps(error).encode()).retry_after == 2
+
+
 def test_the_service_behind_a_gateway_is_quoted() -> None:
     error = {"error": {"message": "Provider returned error", "code": 429, "metadata": {"raw": "slow down, please"}}}
     assert wire().api_error(429, error).message == "Provider returned error: slow down, please"
