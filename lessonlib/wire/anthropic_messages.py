@@ -578,6 +578,10 @@ def settle(parts: Sequence[Part], stop: StopReason) -> list[Part]:
     return settled
 
 
+INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+"""The fields whose sum is all input."""
+
+
 def decode_usage(usage: Any) -> Usage | None:
     """Section 5: the three input counts are disjoint, so all input is their sum; output includes thinking."""
     if not isinstance(usage, dict) or not usage:
@@ -600,7 +604,7 @@ def _without_half_a_sum(usage: Usage | None) -> Usage | None:
     if usage is None or usage.input_tokens is None:
         return usage
     raw = usage.raw or {}
-    counts = (raw.get(name) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"))
+    counts = (raw.get(name) for name in INPUT)
     return usage if total_count(*counts) is not None else usage.model_copy(update={"input_tokens": None})
 
 
@@ -682,7 +686,8 @@ class MessagesDecoder(StreamDecoder):
         return NOTHING
 
     def _on_message_delta(self, payload: JSON) -> Sequence[Event]:
-        """Cumulative: what is there and not null replaces, the rest stays."""
+        """Cumulative: what is there and not null replaces, the rest stays. No input at all is no count that can follow one:
+        some gateways fill the fields of the input with zeros here."""
         changes = _without_nulls({**payload, **as_dict(payload.get("delta"))})
         self._message |= {key: value for key, value in changes.items() if key not in ("type", "delta", "usage", "content")}
         reported = payload.get("usage")
@@ -690,7 +695,10 @@ class MessagesDecoder(StreamDecoder):
             raise ProtocolError(f"usage must be an object, not a {type(reported).__name__}")
         usage = _without_nulls(as_dict(reported))
         if usage:
-            self._message["usage"] = {**as_dict(self._message.get("usage")), **usage}
+            known = as_dict(self._message.get("usage"))
+            if not any(usage.get(key) for key in INPUT) and any(known.get(key) for key in INPUT):
+                usage = {key: value for key, value in usage.items() if key not in INPUT}
+            self._message["usage"] = {**known, **usage}
         return NOTHING
 
     def _on_message_stop(self, payload: JSON) -> Sequence[Event]:

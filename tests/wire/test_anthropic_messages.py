@@ -427,6 +427,21 @@ def test_messages_deltas_are_merged_field_by_field() -> None:
     assert [response.usage.input_tokens, response.usage.output_tokens, response.usage.cached_tokens] == [3210, 5, 90]
 
 
+@pytest.mark.parametrize(("later", "counts"), [
+    ({"input_tokens": 0}, [97, 4, 90]),
+    ({"input_tokens": 0, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}, [97, 4, 90]),
+    ({"input_tokens": 97, "cache_read_input_tokens": 0}, [97, 4, 0]),
+    ({"input_tokens": 0, "cache_read_input_tokens": 97}, [97, 4, 97]),
+])  # fmt: skip
+def test_zeros_for_all_input_are_no_count(later: dict[str, Any], counts: list[int]) -> None:
+    """envoyproxy/ai-gateway#1631: "typically input_tokens=0, which overwrites the correct count"."""
+    first = message_start(usage={"input_tokens": 7, "cache_read_input_tokens": 90, "output_tokens": 1})
+    last = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {**later, "output_tokens": 4}}
+    usage = collect(stream(first, *text(0, "Hi"), last, STOPPED)).usage
+    assert usage is not None
+    assert [usage.input_tokens, usage.output_tokens, usage.cached_tokens] == counts
+
+
 def test_usage_that_nobody_reported_is_none() -> None:
     body = stream(
         message_start(usage=None), *text(0, "Hi"), {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, STOPPED
