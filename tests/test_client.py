@@ -64,8 +64,8 @@ from tests.servers import EVENT_STREAM, Handler, Peer, Server
 
 Serve = Callable[[Handler], Server]
 
-SILENCE = 0.08
-"""A timeout, in seconds: which one it was is told by the phase, so a machine that is slow changes nothing."""
+SILENCE = 0.4
+"""A timeout, in seconds. Long enough for what comes before the silence to arrive on a busy machine."""
 
 
 # ---------------------------------------------------------------- two colours, one test
