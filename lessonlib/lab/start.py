@@ -69,10 +69,13 @@ def _counted(names: list[str]) -> str:
 # ---------------------------------------------------------------- where the course is
 
 
+INSIDE = Path(__file__).resolve().parents[1] / "course"
+"""Where a wheel has the course."""
+
+
 def course_folder() -> Path:
     """The course's files: those that the package brought along, or the checkout that it runs from. Raises StartError."""
-    package = Path(__file__).resolve().parents[1]
-    for folder in (package / "course", package.parent):
+    for folder in (INSIDE, INSIDE.parents[1]):
         if (folder / FIRST).is_file():
             return folder
     raise StartError("this installation of lessonlib has no lessons in it; install it from its wheel or from a checkout")
@@ -84,7 +87,7 @@ def opened_folder(here: Path) -> Path:
         if (folder / FIRST).is_file():
             return folder
     found = course_folder()
-    if found.name == "course":  # inside the installed package: nobody should work there
+    if found == INSIDE:  # in the installed package: nobody should work there
         raise StartError("there is no course here; `lesson start` writes one into a folder of yours")
     return found
 

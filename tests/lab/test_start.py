@@ -246,3 +246,15 @@ def test_in_jupyterlab_the_command_is_on_the_path(monkeypatch: pytest.MonkeyPatc
     first, *others = course.lab_environment()["PATH"].split(os.pathsep)
     assert Path(first) == Path(sysconfig.get_path("scripts"))
     assert others == ["elsewhere"]
+
+
+def test_only_the_course_inside_of_the_package_is_no_place_to_work_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkout may be called `course`, too."""
+    checkout = tmp_path / "course"
+    monkeypatch.setattr(course, "course_folder", lambda: checkout)
+    assert course.opened_folder(tmp_path) == checkout
+    monkeypatch.setattr(course, "INSIDE", checkout)
+    with pytest.raises(StartError, match="lesson start"):
+        course.opened_folder(tmp_path)
