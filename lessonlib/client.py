@@ -22,13 +22,14 @@ import socket
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 
 from lessonlib.errors import InvalidRequest, LessonError
 from lessonlib.exchange import DEFAULT_TIMEOUTS, Exchange, Timeouts, first
-from lessonlib.secrets import MASK, is_account_header, is_secret_header, secrets_in
+from lessonlib.secrets import MASK, Secret, blot_out, is_account_header, is_secret_header, secrets_in
 from lessonlib.sse import MAX_EVENT_BYTES
 from lessonlib.types import Event, Request, Response
 from lessonlib.wire.base import HTTPRequest, WireFormat
@@ -76,15 +77,27 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+_SECRETS_KEPT = 64
+
+
 class _MaskedHeaders(logging.Filter):
     """httpcore's debug log never shows a request's headers, but those of the answer: here without cookies and account
     names. They stand in it as the repr of pairs of bytes."""
 
     _PAIR = re.compile(r"\(b'([^']+)', b('[^']*'|\"[^\"]*\")\)")
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._sent: deque[Secret] = deque(maxlen=_SECRETS_KEPT)
+
+    def note(self, secrets: Sequence[Secret]) -> None:
+        """Keys that have been sent: an answer may repeat them in a header of any name."""
+        known = {secret.reveal() for secret in self._sent}
+        self._sent += [secret for secret in secrets if secret.reveal() not in known]
+
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.msg, str):
-            record.msg = self._PAIR.sub(self._masked, record.msg)
+            record.msg = blot_out(self._PAIR.sub(self._masked, record.msg), list(self._sent))
         return True
 
     @staticmethod
@@ -248,12 +261,14 @@ class _Base(Generic[T, H]):
         sent = http.build_request(encoded.method, url, headers=encoded.headers, content=encoded.content, timeout=limits)
         self._check(sent, encoded)
         log.debug("%s: %s %s (%s)", self.name, sent.method, sent.url, "stream" if stream else "whole")
+        secrets = secrets_in(sent.headers)
+        _MASKED_HEADERS.note(secrets)
         exchange = Exchange(
             self.wire,
             name=self.name,
             host=sent.url.host,
             stream=stream,
-            secrets=secrets_in(sent.headers),
+            secrets=secrets,
             timeouts=self.timeouts,
             clock=self.clock,
             max_event_bytes=self.max_event_bytes,

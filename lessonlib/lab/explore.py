@@ -90,7 +90,7 @@ class Explorer(Stepper):
         if not parts:
             yield "-", "none yet"
         for part in parts[:SHOWN_PARTS]:
-            yield f"{part.place} {part.kind:9} {part.status:7}", plain(shown(part), 56) + _remark(part)
+            yield f"{part.place} {plain(part.kind, 40):9} {part.status:7}", plain(shown(part), 56) + _remark(part)
         if len(parts) > SHOWN_PARTS:
             yield "…", f"{len(parts) - SHOWN_PARTS} more"
 

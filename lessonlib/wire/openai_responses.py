@@ -1076,7 +1076,10 @@ class ResponsesDecoder(StreamDecoder):
             item = self._add(self._next_index() if index is None else index, raw)
         if item.part is None:
             return self._close(item, raw)
-        item.raw, item.part = raw, self._decode(item, raw)  # a second "done" replaces the first, silently
+        part = self._decode(item, raw)
+        if _says(part) != _says(item.part):
+            raise _contradiction(item, "item")
+        item.raw, item.part = raw, part  # a second "done" may bring more than the first, but says the same
         return NOTHING
 
     def _add(self, index: int, raw: JSON) -> Item:
@@ -1265,6 +1268,17 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {kind: tuple(sorted(names, reverse=True)
 
 def _contradiction(item: Item, name: str) -> ProtocolError:
     return ProtocolError(f"the whole {name} of output item {item.index} contradicts the pieces that were streamed before it")
+
+
+def _says(part: Part) -> Any:
+    """What a person has been shown of a part, or what would be run."""
+    match part:
+        case ToolCall():
+            return part.type, part.name, part.args
+        case Text() | Reasoning():
+            return part.type, part.text
+        case _:
+            return part.type
 
 
 def _same_json(one: str, other: str) -> bool:

@@ -1753,3 +1753,12 @@ def test_text_of_an_item_of_an_unknown_type_is_not_shown() -> None:
     events, response = events_of(CREATED, added(item), text_delta("Hi"), done(item), completed(item))
     assert [event for event in events if isinstance(event, TextDelta)] == []
     assert [part.type for part in response.message.parts] == ["opaque"]
+
+
+@pytest.mark.parametrize("second", [message("Bye"), call(), {"type": "hologram"}])
+def test_an_item_that_is_done_twice_says_the_same_twice(second: JSON) -> None:
+    """What was shown would be in no answer."""
+    error = failure_of(CREATED, added(message("")), text_delta("Hi"), done(message("Hi")), done(second), completed())
+    assert isinstance(error, ProtocolError)
+    assert error.partial is not None
+    assert error.partial.text == "Hi"
