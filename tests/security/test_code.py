@@ -35,7 +35,7 @@ RUNS_CODE = {
 DANGEROUS = {"eval", "exec", "compile", "__import__"}
 MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml"}
 MARSHAL = {"lab/exercises.py": {"marshal"}}
-"""An author's check of a release of ours: whether an answer hides in it in this form. `marshal` builds values, it runs nothing."""
+"""An author's check of our own release: whether an answer hides in it in this form. It builds values and runs nothing."""
 
 
 def name(file: Path) -> str:
