@@ -40,7 +40,9 @@ def stream(wire_name: str) -> Target:
             partial = outcome.result.partial
             shown = sum(len(event.text) for event in outcome.events if isinstance(event, (TextDelta, ReasoningDelta)))
             kept = len(partial.text) + len(partial.reasoning) if partial is not None else 0
-            assert kept >= shown, (outcome.result, shown, kept)
+            # two whole copies that agree are believed against the pieces, so there a part may be shorter than what was shown
+            enough = 1 if shown and wire_name == "openai-responses" else shown
+            assert kept >= enough, (outcome.result, shown, kept)
             assert partial is None or all(call.args is None for call in partial.tool_calls)
 
     return target
