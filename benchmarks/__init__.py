@@ -1,7 +1,7 @@
 """Speed and memory of `lessonlib` beside the official SDKs, on the same bytes.
 
     make bench                        everything: half an hour on a machine that does nothing else
-    python -m benchmarks --short      the same with short streams and few runs: about two minutes
+    python -m benchmarks --short      the same with shorter streams
     python -m benchmarks --only reading,growth
 
 The results go into a folder (`--out`, by default `build/benchmarks`): `results.json`, from which `results.md` and

@@ -173,7 +173,7 @@ def measure_memory(wire: str, name: str, path: Path) -> dict[str, int]:
 def explain(sizes: Sizes) -> Iterator[Row]:
     """`lesson explain --json` on one large capture, beside the floor on the same bytes in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        for wire in ("anthropic-messages", "openai-responses", "gemini-generate-content"):
+        for wire in ("anthropic-messages", "openai-responses"):
             small = stream(wire, "text", 1_000)
             given = stream(wire, "text", max(1, sizes.capture * 1_000 // len(small.body)))
             path = Path(folder) / "capture.sse"

@@ -159,9 +159,11 @@ def markdown(results: dict[str, Any]) -> str:
     """The whole report."""
     rows = rows_of(results)
     machine = " · ".join(f"{name} {value}" for name, value in results["machine"].items())
-    parts = [f"Machine: {machine}. Mode: {results['mode']}.", "## Ratios", ratio_table(ratios(rows))]
+    short = [suite for suite, mode in results["modes"].items() if mode != "full"]
+    note = f" Shortened streams in: {', '.join(short)}." if short else ""
+    parts = [f"Machine: {machine}.{note}", "### Ratios", ratio_table(ratios(rows))]
     for suite in dict.fromkeys(row.suite for row in rows):
-        parts += [f"## {TITLES.get(suite, suite)}", row_table([row for row in rows if row.suite == suite])]
+        parts += [f"### {TITLES.get(suite, suite)}", row_table([row for row in rows if row.suite == suite])]
     return "\n\n".join(parts) + "\n"
 
 

@@ -16,7 +16,7 @@ pytest.importorskip("httpx_sse", reason="the benchmarks' own packages are not in
 pytest.importorskip("orjson", reason="the benchmarks' own packages are not installed")
 
 from benchmarks import loopback, suites
-from benchmarks.__main__ import run, write
+from benchmarks.__main__ import BEGIN, DOCS, renewed, run, write
 from benchmarks.contestants import OTHERS, OURS, Found, Source, check
 from benchmarks.picture import picture
 from benchmarks.report import Ratio, markdown, ratios, rows_of
@@ -104,20 +104,19 @@ def test_a_bound_is_held_or_not() -> None:
 # ---------------------------------------------------------------- the whole
 
 
-def test_the_smallest_run_gives_the_table_from_its_json(tmp_path: Path) -> None:
+def test_the_smallest_run_can_be_stored_and_read(tmp_path: Path) -> None:
     results = run("smallest", OFFLINE)
     write(results, tmp_path)
     stored = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     assert stored == results
     assert {row["suite"] for row in stored["rows"]} == {"policies", "encode", "recorded"}
-    assert (tmp_path / "results.md").read_text(encoding="utf-8") == markdown(stored)
 
 
 def test_the_table_shows_the_numbers_of_the_json_and_says_what_was_missed() -> None:
     floor = Row("reading", "text", "floor", "µs per event", [1.0, 1.1, 0.9], "openai-chat", 100, 1400)
     ours = replace(floor, contestant="lessonlib", values=[2.0, 2.2, 1.8])
     slow = replace(floor, contestant="lessonlib, decoder alone", values=[4.0, 4.4, 3.6])
-    results = {"mode": "full", "machine": {"cores": "2"}, "rows": [asdict(row) for row in (floor, ours, slow)]}
+    results = {"modes": {"reading": "full"}, "machine": {"cores": "2"}, "rows": [asdict(row) for row in (floor, ours, slow)]}
     assert {(each.name, round(each.value, 3), each.held) for each in ratios(rows_of(results))} == {
         ("lessonlib : floor, text", 2.0, True),
         ("lessonlib, decoder alone : floor, text", 4.0, False),
@@ -125,6 +124,21 @@ def test_the_table_shows_the_numbers_of_the_json_and_says_what_was_missed() -> N
     table = markdown(results)
     assert "| lessonlib | text | 100 | 1,400 | µs per event | 2 (1.8-2.2) |" in table
     assert "**4** (missed)" in table
+
+
+def test_the_tables_in_the_documentation_are_made_of_its_json() -> None:
+    """Numbers in prose grow old; these cannot differ from what was measured."""
+    stored = json.loads((DOCS / "benchmarks.json").read_text(encoding="utf-8"))
+    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    assert page == renewed(page, stored)
+
+
+def test_what_was_missed_is_explained() -> None:
+    """Every ratio that does not keep its bound has its line in the documentation."""
+    stored = json.loads((DOCS / "benchmarks.json").read_text(encoding="utf-8"))
+    prose, _, _ = (DOCS / "benchmarks.md").read_text(encoding="utf-8").partition(BEGIN)
+    missed = sorted({each.name for each in ratios(rows_of(stored)) if each.held is False})
+    assert [name for name in missed if f"`{name}`" not in prose] == []
 
 
 def test_the_drawing_is_made_of_the_same_rows() -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -767,8 +767,10 @@ class MessagesDecoder(StreamDecoder):
         block = self._blocks.get(index)
         if block is None or block.closed:
             raise ProtocolError(f"content block {index} stops, but is not open")
+        block.pieces = ["".join(block.pieces)]  # before the arguments are parsed: the pieces take ten times the room
         block.raw = _fold(block)
         block.closed = True
+        block.pieces.clear()
         part = self._parts[index] = decode_block(block.raw, self._wire.service)
         released = self._release()
         if isinstance(part, ToolCall):
@@ -817,6 +819,9 @@ class MessagesDecoder(StreamDecoder):
         return NOTHING
 
     # ------------------------------------------------------------ the answer
+
+    def growing(self) -> Iterable[list[str]]:
+        return [block.pieces for block in self._blocks.values() if not block.closed]
 
     def build(self, *, finished: bool) -> Response:
         if not self._message:

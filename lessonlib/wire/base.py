@@ -24,7 +24,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from typing import Any, ClassVar
@@ -517,6 +517,15 @@ class Slot:
         return "".join(self.pieces)
 
 
+def join_middle(pieces: list[str]) -> int:
+    """Joins the pieces but for the first and the last, if that is worth it, and says how many there are fewer now. A piece
+    of five letters takes sixty bytes. What was joined before is copied only when enough have come to make up for it."""
+    before = len(pieces)
+    if before > 1000 and before * 128 > len(pieces[1]):
+        pieces[1:-1] = ["".join(pieces[1:-1])]
+    return before - len(pieces)
+
+
 class StreamDecoder:
     """The frame of a state machine over a stream's events.
 
@@ -545,6 +554,7 @@ class StreamDecoder:
         self.wire = wire
         self.state = next(iter(self.TABLE))
         self.done = False  # the protocol's own end has come; nothing after it is read
+        self._fed = 0
         self.ignored: dict[str, int] = {}  # events that the table does not know, and how often they came: for reports
         self._row: Mapping[str, tuple[Handler | None, str]] | None = self._rows[self.state]
         self._response: Response | None = None
@@ -555,6 +565,9 @@ class StreamDecoder:
         row = self._row
         if row is None:
             return NOTHING
+        self._fed += 1
+        if not self._fed % 1024:
+            self.tidy()
         data = sse.data
         try:
             try:
@@ -615,6 +628,15 @@ class StreamDecoder:
     def build(self, *, finished: bool) -> Response:
         """The answer from what has been folded so far."""
         raise NotImplementedError
+
+    def growing(self) -> Iterable[list[str]]:
+        """The lists of pieces that are still growing."""
+        return ()
+
+    def tidy(self) -> None:
+        """Called now and then, so that a long answer takes no more than a few times its own room while it comes."""
+        for pieces in self.growing():
+            join_middle(pieces)
 
     def on_done_marker(self) -> Sequence[Event]:
         """The `[DONE]` line: no success by itself (the formats where it is one say so)."""
@@ -716,6 +738,7 @@ __all__ = [
     "function_call",
     "is_daily_quota",
     "is_secret_header",
+    "join_middle",
     "listed",
     "merge_extra",
     "method_name",

@@ -23,7 +23,7 @@ import hashlib
 import json
 import mimetypes
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -788,6 +788,9 @@ class GenerateContentDecoder(StreamDecoder):
                 return (done,)
 
     # ------------------------------------------------------------ the answer
+
+    def growing(self) -> Iterable[list[str]]:
+        return () if self._text is None else (self._text.pieces,)
 
     def build(self, *, finished: bool) -> Response:
         if not self._answer:

@@ -73,6 +73,7 @@ from lessonlib.wire.base import (
     error_object,
     function_call,
     is_daily_quota,
+    join_middle,
     listed,
     named_kind,
     no_text,
@@ -650,11 +651,13 @@ def _reason(error: JSON) -> str | None:
 class StepSlot(Slot):
     """A step that is being built.
 
-    number: its number in the events. mode: "output", "thought", "call" or "other". contents: the contents that are whole.
+    number: its number in the events. joined: how many pieces are no longer apart. mode: "output", "thought", "call" or
+    "other". contents: the contents that are whole.
     written: the text content that is being written; its text is in `pieces`. unknown: deltas of kinds that we do not know.
     """
 
     number: int = 0
+    joined: int = 0
     mode: str = "other"
     contents: list[JSON] = field(default_factory=list)
     written: JSON = field(default_factory=lambda: {"type": "text"})
@@ -665,6 +668,12 @@ class StepSlot(Slot):
         if not self.pieces and len(self.written) == 1:
             return self.contents
         return [*self.contents, {**self.written, "text": self.text()}]
+
+    def join(self) -> None:
+        """All pieces as one: apart they take ten times the room."""
+        if self.pieces:
+            self.joined += len(self.pieces) - 1
+            self.pieces = [self.text()]
 
     def end_text(self) -> None:
         """A new text content may begin."""
@@ -813,7 +822,7 @@ class InteractionsDecoder(StreamDecoder):
             self._interaction["usage"] = usage
 
     def _progress(self) -> int:
-        return sum(1 + len(slot.pieces) + len(slot.contents) for slot in self._slots.values())
+        return sum(1 + slot.joined + len(slot.pieces) + len(slot.contents) for slot in self._slots.values())
 
     def _finish(self) -> Sequence[Event]:
         events: list[Event] = []
@@ -890,6 +899,7 @@ class InteractionsDecoder(StreamDecoder):
         if slot is None:
             raise ProtocolError(f"step {payload['index']} stops, but is not open")
         self._note_usage(payload)
+        slot.join()
         return self._stop(slot, self._fold(slot))
 
     def _stop(self, slot: StepSlot, parts: list[Part]) -> Sequence[Event]:
@@ -1006,6 +1016,10 @@ class InteractionsDecoder(StreamDecoder):
         return self._on_step_delta(payload)
 
     # ------------------------------------------------------------ the answer
+
+    def tidy(self) -> None:
+        for slot in self._open.values():
+            slot.joined += join_middle(slot.pieces)
 
     def build(self, *, finished: bool) -> Response:
         if not self._interaction and not self._slots:

@@ -1280,6 +1280,14 @@ class MessageFold:
 
     # ------------------------------------------------------------ the end
 
+    def growing(self) -> Iterable[list[str]]:
+        """The lists of pieces that are still growing."""
+        calls = self._calls.slots if self._function is None else [*self._calls.slots, self._function]
+        slots = [*self._details, *(self._chunks or ())]
+        yield from (self._content, self._refusal, *self._reasoning.values())
+        yield from (slot.pieces for slot in calls)
+        yield from (slot.pieces for slot in slots)
+
     def _allot(self) -> int:
         self._next_index += 1
         return self._next_index - 1
@@ -1542,6 +1550,9 @@ class ChatDecoder(StreamDecoder):
         self._id = as_text(self._head.get("id"))
 
     # ------------------------------------------------------------ the answer
+
+    def growing(self) -> Iterable[list[str]]:
+        return [pieces for message in self._messages.values() for pieces in message.growing()]
 
     def _answer(self) -> MessageFold | None:
         return self._messages[min(self._messages)] if self._messages else None

@@ -1100,6 +1100,7 @@ class ResponsesDecoder(StreamDecoder):
         for name in _TEXTS.get(as_text(raw.get("type")), ()):
             raw, rest = _reconcile(item, raw, name)
             events += [item.delta(name, rest)] if rest else []
+        item.pieces.clear()  # no more are taken, and they need much more room than the text
         item.raw = raw
         item.part = self._decode(item, raw)
         return [*events, PartDone(item.index, item.part)]
@@ -1232,7 +1233,7 @@ class ResponsesDecoder(StreamDecoder):
         shown = "".join(pieces)
         if text.startswith(shown):
             rest = text[len(shown) :]
-            item.pieces[key] = [text]
+            item.pieces[key] = [text if rest else shown]
             return (item.delta(name, rest),) if rest and item.kind in _TEXTS else NOTHING
         if name == "arguments" and _same_json(text, shown):
             return NOTHING
@@ -1242,6 +1243,9 @@ class ResponsesDecoder(StreamDecoder):
         return NOTHING
 
     # ------------------------------------------------------------ the answer
+
+    def growing(self) -> Iterable[list[str]]:
+        return [pieces for item in self._items.values() if item.part is None for pieces in item.pieces.values()]
 
     def build(self, *, finished: bool) -> Response:
         if not self._seen and not self._items:
