@@ -630,6 +630,7 @@ class GenerateContentDecoder(StreamDecoder):
         self._calls = 0
         self._text: Slot | None = None  # the text or thought that may go on
         self._is_thought = False
+        self._bare: JSON | None = None  # a call without arguments: they may come in the next part
         self._call: PartialCall | None = None  # Vertex AI: the call whose arguments are still coming
         self._in_pieces = False  # Vertex AI: calls come so in this stream
 
@@ -659,7 +660,7 @@ class GenerateContentDecoder(StreamDecoder):
         return self._end() if self.state == "ENDING" else super().on_done_marker()
 
     def _end(self) -> Sequence[Event]:
-        events = [*self._end_text(), *self._end_call(whole=False)]
+        events = [*self._end_text(), *self._end_bare(), *self._end_call(whole=False)]
         self._response = self.build(finished=True)
         self._move("DONE")
         parts = self._response.message.parts
@@ -720,7 +721,7 @@ class GenerateContentDecoder(StreamDecoder):
     # ------------------------------------------------------------ parts
 
     def _begin_text(self, thought: bool, events: list[Event]) -> Slot:
-        events += self._end_text()
+        events += [*self._end_text(), *self._end_bare()]
         self._is_thought = thought
         slot = self._text = Slot(len(self._parts), {"text": "", "thought": True} if thought else {"text": ""})
         return slot
@@ -740,7 +741,17 @@ class GenerateContentDecoder(StreamDecoder):
             return
         if call == {} and self._in_pieces:  # a second end of a call that has ended
             return
+        if self._bare is not None:
+            if isinstance(call, dict) and call.get("args") and not call.get("name"):
+                part, self._bare = _with_arguments(self._bare, part), None
+            events += self._end_bare()
         events += self._end_text()
+        if isinstance(call, dict) and call.get("name") and call.get("args") in (None, {}):
+            self._bare = part
+            return
+        self._add_whole(part, events)
+
+    def _add_whole(self, part: JSON, events: list[Event]) -> None:
         index = len(self._parts)
         done = self._put(part)
         match done.part:
@@ -760,11 +771,20 @@ class GenerateContentDecoder(StreamDecoder):
         self._parts.append(part)
         return PartDone(len(self._parts) - 1, part)
 
+    def _end_bare(self) -> Sequence[Event]:
+        """The call that was held back has no arguments. (Some streams name a call in one part and bring its arguments in the
+        next, without a name: vscode-unify-chat-provider issue 48.)"""
+        events: list[Event] = []
+        bare, self._bare = self._bare, None
+        if bare is not None:
+            self._add_whole(bare, events)
+        return events
+
     # ------------------------------------------------------------ Vertex AI: calls in pieces
 
     def _add_piece(self, part: JSON, call: JSON) -> Sequence[Event]:
         """The first piece has the name, the others only partialArgs; the last one does not promise another."""
-        events: list[Event] = [*self._end_text()]
+        events: list[Event] = [*self._end_text(), *self._end_bare()]
         if call.get("name"):
             events += self._end_call(whole=False)
         elif self._call is None and self._in_pieces:
@@ -804,6 +824,11 @@ class GenerateContentDecoder(StreamDecoder):
         if self._text is not None:
             kind = Reasoning if self._is_thought else Text
             parts.append(kind(text=self._text.text(), wire=NAME))
+        if self._bare is not None:
+            call = get(self._bare, "functionCall")
+            name = as_text(call["name"])
+            call_id = word(call.get("id")) or made_up_id(_response_id(self._answer), self._calls, name, {})
+            parts.append(cut_call(call_id, name, "", wire=NAME, why=CUT))
         if self._call is not None:
             parts.append(self._call.part(_response_id(self._answer), self._calls, whole=False))
         return parts
@@ -822,6 +847,12 @@ class GenerateContentDecoder(StreamDecoder):
         if self._usage is not None and get(answer, "usageMetadata") is not self._usage:
             answer["usageMetadata"] = self._usage
         return answer
+
+
+def _with_arguments(bare: JSON, part: JSON) -> JSON:
+    """A call and, from the part behind it, its arguments and what else stands there (a signature)."""
+    siblings = {key: value for key, value in (bare | part).items() if key not in ("functionCall", "function_call")}
+    return {"functionCall": {**get(bare, "functionCall"), "args": get(part, "functionCall")["args"]}, **siblings}
 
 
 # ---------------------------------------------------------------- Vertex AI: arguments in pieces

@@ -719,6 +719,34 @@ def test_pieces_that_contradict_each_other_make_a_call_that_cannot_be_run(pieces
     assert problem in (call.args_error or "")
 
 
+@pytest.mark.parametrize("name", ["functionCall", "function_call"])
+def test_arguments_that_come_in_a_part_of_their_own_belong_to_the_call_before_them(name: str) -> None:
+    """vscode-unify-chat-provider issue 48: a name with `{}`, then arguments without a name. `f({})` must not run."""
+    bare: JSON = {name: {"name": "f", "args": {}}, "thoughtSignature": "c2ln"}
+    more: JSON = {name: {"args": {"path": "/a"}}}
+    events, response = stream(chunk(bare), chunk(more), chunk(call_part("g", q=1), finish="STOP"))
+    assert [(call.name, call.args) for call in response.tool_calls] == [("f", {"path": "/a"}), ("g", {"q": 1})]
+    assert [type(event).__name__ for event in events] == ["ArgumentsDelta", "PartDone"] * 2 + ["Done"]
+    assert response.tool_calls[0].raw == {
+        "functionCall": {"name": "f", "args": {"path": "/a"}}, "thoughtSignature": "c2ln",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("behind", [{"text": "Hm."}, {"functionCall": {"name": "g", "args": {}}}, {"inlineData": {}}])
+def test_a_call_without_arguments_stays_one_and_keeps_its_place(behind: JSON) -> None:
+    events, response = stream(chunk({"functionCall": {"name": "f", "args": {}}}), chunk(behind, finish="STOP"))
+    assert (response.tool_calls[0].name, response.tool_calls[0].args) == ("f", {})
+    assert response.message.parts[0] is response.tool_calls[0]
+    assert [event.index for event in events if isinstance(event, PartDone)] == [0, 1]
+
+
+def test_a_call_whose_arguments_may_still_come_is_not_run_after_a_cut() -> None:
+    with pytest.raises(IncompleteStream) as raised:
+        stream(chunk({"functionCall": {"name": "f", "args": {}}}))
+    assert raised.value.partial is not None
+    assert [(call.name, call.args) for call in raised.value.partial.tool_calls] == [("f", None)]
+
+
 def test_a_call_whose_last_piece_never_came_cannot_be_run_though_the_stream_ended_well() -> None:
     events, response = stream(chunk(OPEN), chunk(piece("$.name", stringValue="Fish")), chunk(finish="STOP"))
     (call,) = response.tool_calls
