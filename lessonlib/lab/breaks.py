@@ -28,7 +28,7 @@ import random
 import string
 import textwrap
 import tomllib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -314,7 +314,8 @@ def break_and_run(broken: Break) -> Run:
 
 def meant(broken: Break, guess: Collection[str] | str) -> tuple[set[str], list[str]]:
     """The behaviours that a guess means, and what in it means nothing."""
-    words = guess.replace(",", " ").split() if isinstance(guess, str) else [str(word) for word in guess]
+    listed = guess if isinstance(guess, Iterable) else [guess]
+    words = guess.replace(",", " ").split() if isinstance(guess, str) else [str(word) for word in listed]
     choices = broken.choices
     keys: set[str] = set()
     unknown: list[str] = []
@@ -361,8 +362,13 @@ class Verdict:
 
 def write_test(name: str, test: Callable[..., Any] | str | None) -> Verdict:
     """Judges a test for a break: a function, or source with functions named test_... It runs three times: on the sound
-    library, on the broken copy, and on a copy in which only a comment is new."""
-    verdict = judge_test(get(name), _source_of(test) if test is not None else "raise NotImplementedError")
+    library, on the broken copy, and on a copy in which only the layout is another."""
+    broken = get(name)
+    try:
+        source = _source_of(test) if test is not None else "raise NotImplementedError"
+    except (TypeError, OSError):  # no function, or one whose source nobody has
+        return Verdict(False, "does_not_run", NO_SOURCE, name=name)
+    verdict = judge_test(broken, source)
     if verdict.belief != "not_written":
         progress.note_test(name, accepted=verdict.accepted)
     return verdict
@@ -386,9 +392,9 @@ def _judged(broken: Break, source: str) -> Verdict:
     ill = scratch.run_test(written, edits)
     if ill.trouble or not ill.failed:
         return Verdict(False, "notices_nothing", f"{NOTICES_NOTHING} {broken.hints[1]}", ill.trouble)
-    commented = scratch.run_test(written, append=[(edit.file, "\n# a comment\n") for edit in broken.edits])
-    if commented.failed:
-        return Verdict(False, "reads_the_source", READS_THE_SOURCE, _shown(commented))
+    relaid = scratch.run_test(written, relaid=[edit.file for edit in broken.edits])
+    if relaid.failed:
+        return Verdict(False, "reads_the_source", READS_THE_SOURCE, _shown(relaid))
     return Verdict(True, None, ACCEPTED, _shown(ill))
 
 
@@ -396,7 +402,7 @@ def _only_raises(source: str) -> bool:
     """Whether the place for the learner's code is still as it was."""
     try:
         tree = ast.parse(textwrap.dedent(source))
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     body = next((node.body for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)), tree.body)
     if not body:
@@ -415,11 +421,15 @@ DOES_NOT_RUN = (
     "Your test does not run at all. The names of the course suite's captures.py and fakes.py are there for it; everything "
     "else it must import itself."
 )
+NO_SOURCE = "The source of your test cannot be seen. Write it in a cell as a function, def test_...(): and pass its name."
 FAILS_ON_SOUND = (
     "It fails on the sound library, so it would be red for ever. A test says what must be, not what is wrong today."
 )
 NOTICES_NOTHING = "It passes on the broken library too, so it does not notice."
-READS_THE_SOURCE = "It fails when a mere comment is added: it looks at the source text, not at what the library does."
+READS_THE_SOURCE = (
+    "It fails on a copy that does the same, and is only written in another layout: it looks at the source text, not at what "
+    "the library does."
+)
 ACCEPTED = "It passes on the sound library and fails on the broken one."
 DONE = "Next: `lesson next` in a terminal says what comes."
 

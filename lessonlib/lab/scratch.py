@@ -13,10 +13,13 @@ What this file does not do: it knows no break, no prediction and no learner (bre
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,11 +31,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from lessonlib.lab.confined import environment
 from lessonlib.lab.tracking import track
 
 PACKAGE = Path(__file__).resolve().parents[1]
 TIME_LIMIT = 60.0
 """Seconds for one run of the course suite; it takes about one."""
+
+MEMORY = 2 * 1024**3
+"""Bytes of address space for it: an edit, or a test, can also make something grow for ever."""
 
 LOOK = 0.05
 """Seconds between two looks at how far it is."""
@@ -69,6 +76,10 @@ class Run:
 
 class ScratchError(Exception):
     """The copy cannot be edited so: the text does not occur, or occurs more than once. The message is for the learner."""
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython asks for this instead of printing the frames: the message says all."""
+        return [f"{type(self).__name__}: {self}"]
 
 
 class Scratch:
@@ -117,28 +128,38 @@ class Scratch:
             old.unlink(missing_ok=True)
         command = [sys.executable, "-P", "-m", "lessonlib.lab.course_suite", str(out), *map(str, own)]
         with printed.open("wb") as file:
-            process = subprocess.Popen(command, cwd=self.folder, env=self.environment(), stdout=file, stderr=file)
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+                start_new_session=os.name == "posix",
+            )  # fmt: skip
             try:
                 _watch(process, out, time.monotonic() + time_limit)
             except subprocess.TimeoutExpired:
                 return Run(trouble=f"the run did not end within {time_limit:g} s: the edit makes something loop or wait")
             finally:  # also when somebody interrupts
-                process.kill()
+                kill(process)
                 process.wait()
         words = printed.read_text(encoding="utf-8", errors="replace")
         return _read(out, subprocess.CompletedProcess(command, process.returncode, "", words), self.folder)
 
     def environment(self) -> dict[str, str]:
         """The subprocess's environment: the copy first, no plugins, no compiled files, no keys."""
-        kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_AUTH_TOKEN"))}
         return {
-            **kept,
+            **environment(self.folder, seconds=TIME_LIMIT, memory=MEMORY),
             "PYTHONPATH": str(self.folder),
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "PYTEST_ADDOPTS": "",
-            "PYTHONIOENCODING": "utf-8",
         }
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process that leads a session of its own, and what it has started."""
+    with contextlib.suppress(OSError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
 
 
 def _watch(process: subprocess.Popen[bytes], out: Path, deadline: float) -> None:
@@ -189,6 +210,14 @@ def _inside(package: Path, file: str) -> Path:
     return path
 
 
+def is_file(file: str) -> bool:
+    """Whether the package has such a file."""
+    try:
+        return bool(_inside(PACKAGE, file))
+    except ScratchError:
+        return False
+
+
 def source(file: str) -> str:
     """The text of a file of the installed package, as it is."""
     return _inside(PACKAGE, file).read_text(encoding="utf-8")
@@ -234,16 +263,17 @@ def fingerprint() -> str:
 # ---------------------------------------------------------------- tests of a learner's own
 
 
-def run_test(test: str, edits: Iterable[tuple[str, str, str]] = (), append: Sequence[tuple[str, str]] = ()) -> Run:
-    """Runs the source of a test on a copy with these edits (file, old, new). append: (file, text to add at its end)."""
+def run_test(test: str, edits: Iterable[tuple[str, str, str]] = (), relaid: Sequence[str] = ()) -> Run:
+    """Runs the source of a test on a copy with these edits (file, old, new). relaid: files to write in another layout, with
+    the same code but none of its comments, line ends and quotes."""
     with Scratch() as scratch:
         for file, old, new in edits:
             scratch.replace(file, old, new)
-        for file, text in append:
-            scratch.write(file, scratch.read(file) + text)
+        for file in dict.fromkeys(relaid):
+            scratch.write(file, f"# another layout\n{ast.unparse(ast.parse(scratch.read(file)))}\n")
         path = scratch.folder / "test_mine.py"
         path.write_text(test, encoding="utf-8")
         return scratch.run(path)
 
 
-__all__ = ["Run", "Scratch", "ScratchError", "Tested", "fingerprint", "run_test", "sound_run", "source"]
+__all__ = ["Run", "Scratch", "ScratchError", "Tested", "fingerprint", "is_file", "run_test", "sound_run", "source"]

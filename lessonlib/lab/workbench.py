@@ -61,7 +61,7 @@ class Workbench:
             if self.folder.is_dir()
             else []
         )
-        return [file for file in found if self._text(file) != scratch.source(file)]
+        return [file for file in found if scratch.is_file(file) and self._text(file) != scratch.source(file)]
 
     def diff(self) -> Notice:
         """What you have changed."""
@@ -79,10 +79,17 @@ class Workbench:
 
     def run(self) -> Report:
         """Runs the course suite on a copy of the library with your files in it."""
-        with Scratch() as copy:
-            for file in self.files():
-                copy.write(file, self._text(file))
-            return Report(tuple(self.files()), copy.run())
+        return _report({file: self._text(file) for file in self.files()})
+
+    def alone(self, file: str, change: str) -> Report:
+        """Applies a change to the installed file, puts the result into the folder, and runs the course suite with this file
+        and no other of the folder. Raises ScratchError where it does not fit; then the folder is as it was."""
+        path = self._path(file)
+        name = path.relative_to(self.folder).as_posix()
+        text = edited(scratch.source(name), change, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+        return _report({name: text} if text != scratch.source(name) else {})
 
     def _path(self, file: str) -> Path:
         name = file.replace("\\", "/").removeprefix("lessonlib/")
@@ -91,6 +98,14 @@ class Workbench:
 
     def _text(self, file: str) -> str:
         return (self.folder / file).read_text(encoding="utf-8")
+
+
+def _report(texts: dict[str, str]) -> Report:
+    """Runs the course suite on a copy of the library in which these files have these texts."""
+    with Scratch() as copy:
+        for file, text in texts.items():
+            copy.write(file, text)
+        return Report(tuple(texts), copy.run() if texts else Run())
 
 
 class Report:
@@ -109,14 +124,16 @@ class Report:
         """The pieces."""
         if not self.files:
             return Notice(paragraph("Nothing is changed, so nothing was run."))
+        changed = paragraph(f"Changed: {', '.join(self.files)}.")
         if self.run.trouble:
-            return Notice(title("There is no result"), code(self.run.trouble))
+            return Notice(title("There is no result"), changed, code(self.run.trouble), paragraph(AGAIN))
         if not self.noticed:
-            return Notice(title("No behaviour of the course suite notices"), paragraph(UNNOTICED))
+            return Notice(title("No behaviour of the course suite notices"), changed, paragraph(UNNOTICED))
         known = behaviours()
         first = self.run.failed[0]
         return Notice(
             title(f"{len(self.noticed)} of {len(known)} behaviours notice"),
+            changed,
             lines(known[key].sentence for key in self.noticed),
             folded(f"The first failing assertion ({first.test})", code(first.assertion or first.error)),
         )
@@ -127,6 +144,8 @@ class Report:
     def _repr_html_(self) -> str:
         return self.shown()._repr_html_()
 
+
+AGAIN = "Next: change the edit and run it again; the installed library is as it was."
 
 UNNOTICED = (
     "Either your change changes nothing that anybody promised, or the suite has a gap here. Say in one sentence what a user "
@@ -181,14 +200,14 @@ def _with_function(before: str, change: str, file: str) -> str:
 
 
 def break_cell(line: str, cell: str) -> Report | Notice:
-    """`%%break FILE`: starts from the installed file, applies the cell, and runs the course suite."""
-    bench = Workbench()
+    """`%%break FILE`: starts from the installed file, applies the cell, and runs the course suite. Files that were edited
+    before, here or in another notebook, have no part in it."""
+    if not line.strip():
+        return Notice(title("Which file?"), paragraph("Name a file of lessonlib behind it: %%break retry.py"))
     try:
-        bench.reset(line.strip())
-        bench.edit(line.strip(), cell)
+        return Workbench().alone(line.strip(), cell)
     except ScratchError as error:
         return Notice(title("This change does not fit"), paragraph(str(error)))
-    return bench.run()
 
 
 def load_ipython_extension(ipython: Any) -> None:

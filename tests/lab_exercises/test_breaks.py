@@ -236,6 +236,28 @@ def test_a_test_that_does_not_do_is_refused_and_told_why(source: str, belief: st
     assert len(verdict.message) > 20
 
 
+def test_a_test_that_looks_for_words_of_the_source_is_refused() -> None:
+    """It would notice this edit and no other that does the same."""
+    broken = breaks.get("line-without-limit")
+    edit = broken.edits[0]
+    source = f"""
+def test_something():
+    import lessonlib, pathlib
+    text = (pathlib.Path(lessonlib.__file__).parent / {edit.file!r}).read_text(encoding="utf-8")
+    assert {edit.old!r} in text
+"""
+    assert breaks.judge_test(broken, source).belief == "reads_the_source"
+
+
+@pytest.mark.parametrize("test", [42, len])
+def test_what_has_no_source_is_no_test(test: object) -> None:
+    assert breaks.write_test("end-of-body-is-the-end", test).belief == "does_not_run"  # type: ignore[arg-type]
+
+
+def test_a_guess_that_is_no_collection_is_asked_again() -> None:
+    assert "not among the choices" in repr(breaks.run("decode-per-read", 42))  # type: ignore[arg-type]
+
+
 def test_an_accepted_test_is_recorded() -> None:
     broken = breaks.get("stop-wins-over-the-call")
     assert breaks.write_test(broken.name, broken.killing_test).accepted

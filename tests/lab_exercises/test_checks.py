@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import linecache
+import signal
+import threading
 from typing import Any
 
 import pytest
 
 from lessonlib.lab import checks
+from lessonlib.lab.checks import core
 from lessonlib.lab.checks.core import GENERAL
+from lessonlib.lab.checks.patience import patience
 from tests.lab_exercises.answers import NAMES, Answers
 from tests.timing import seconds
 
@@ -75,3 +80,105 @@ def test_the_rules_that_a_check_knows_are_rules_of_the_simulator() -> None:
     from lessonlib.sim import all_rules
 
     assert {*RULES, *UNJUDGED} - {rule.name for rule in all_rules()} == set()
+
+
+# ---------------------------------------------------------------- code that misbehaves
+
+
+class Mute(Exception):
+    """Cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class NoException(BaseException):
+    """Passes every `except Exception`."""
+
+
+def raising(error: BaseException) -> Any:
+    def learner(*given: Any, **named: Any) -> Any:
+        raise error
+
+    return learner
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"chat_provider", "generate_provider"}))
+@pytest.mark.parametrize(
+    "error", [Mute(), NoException("mine"), GeneratorExit(), SystemExit(0)], ids=lambda error: type(error).__name__
+)
+def test_whatever_a_learner_raises_is_a_refusal(name: str, error: BaseException) -> None:
+    result = checks.get(name).examine(raising(error), seed=1, hint=1)
+    assert not result.passed
+    assert "Next" in result.message
+
+
+def loops(*given: Any) -> Any:
+    while True:
+        pass
+
+
+def waits(*given: Any) -> Any:
+    threading.Event().wait()
+
+
+def catches_everything_twice(*given: Any) -> Any:
+    for _ in range(2):
+        try:
+            loops()
+        except BaseException:
+            continue
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="only a timer can interrupt a wait")
+@pytest.mark.parametrize("learner", [loops, waits, catches_everything_twice])
+def test_what_never_comes_back_is_stopped_and_named(learner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "patience", lambda: patience(0.05, again=0.05))
+    result = checks.get("usage").examine(learner, seed=1, hint=1)
+    assert not result.passed
+    if learner is not catches_everything_twice:
+        assert (result.belief, "stopped after 0.05 s" in result.found) == ("never_ends", True)
+
+
+def test_no_timer_is_left_behind() -> None:
+    before = signal.getsignal(signal.SIGALRM) if hasattr(signal, "SIGALRM") else None
+    with patience(5):
+        pass
+    if before is not None:
+        assert (signal.getitimer(signal.ITIMER_REAL), signal.getsignal(signal.SIGALRM)) == ((0.0, 0.0), before)
+
+
+def test_the_persons_own_interrupt_is_theirs() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        checks.get("usage").examine(raising(KeyboardInterrupt()), seed=1, hint=1)
+
+
+def test_a_refusal_says_which_line_of_the_cell_raised() -> None:
+    source = "def mine(vendor, usage):\n    return usage['nowhere']\n"
+    names: dict[str, Any] = {}
+    linecache.cache["<cell 7>"] = (len(source), None, source.splitlines(keepends=True), "<cell 7>")
+    exec(compile(source, "<cell 7>", "exec"), names)
+    assert "(line 2 of your cell: return usage['nowhere'])" in checks.get("usage").examine(names["mine"], hint=1).found
+
+
+class Yes(dict):  # type: ignore[type-arg]
+    """Says that it equals everything."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_of_a_subclass_only_its_content_counts() -> None:
+    assert core.plain(Yes(a=(1, Yes())), bare=True) == {"a": [1, {}]}
+    assert not checks.get("repair_json").examine(lambda text: Yes(), seed=1, hint=1).passed
+    with pytest.raises(core.NotPlain):
+        core.plain(Yes())
+
+
+def test_a_bug_in_the_loop_is_shown_with_its_words() -> None:
+    def loop(provider: Any, request: Any, tools: Any, max_steps: int = 8) -> Any:
+        raise NameError("name 'respons' is not defined")
+
+    assert "name 'respons' is not defined" in checks.get("tool_loop").examine(loop, seed=1, hint=1).found

@@ -14,6 +14,7 @@ import pytest
 
 from lessonlib.lab import exercises, grading
 from lessonlib.lab.checks.core import same
+from lessonlib.lab.confined import LARGEST_FILE
 from lessonlib.lab.grading import Ended, Limits, Student, grade, grade_all, score
 from lessonlib.lab.grading.codec import decode, encode
 
@@ -87,6 +88,60 @@ def test_there_is_no_network_and_no_key(monkeypatch: pytest.MonkeyPatch) -> None
         assert student.run("import socket; socket.create_connection(('127.0.0.1', 9))") == "OSError"
         student.run("import os; found = os.environ.get('OPENAI_API_KEY', '')")
         assert student.value("found").value == ""
+
+
+def test_nothing_of_the_environment_but_what_python_needs_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SCHOOL_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "LESSON_PROGRESS"):
+        monkeypatch.setenv(name, "invented")
+    with Student(SHORT) as student:
+        student.run("import os; found = sorted(name for name, value in os.environ.items() if 'invented' in value)")
+        assert student.value("found").value == []
+
+
+def test_home_and_temporary_files_are_in_a_folder_that_goes() -> None:
+    with Student(SHORT) as student:
+        student.run("import pathlib, tempfile; (pathlib.Path.home() / 'mine').touch(); made = tempfile.mkdtemp()")
+        student.run("home = str(pathlib.Path.home())")
+        home, made = Path(student.value("home").value), Path(student.value("made").value)
+        assert (home / "mine").exists()
+        assert made.is_relative_to(home)
+    assert not home.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+def test_what_it_writes_is_limited_too() -> None:
+    with Student(SHORT) as student:
+        assert (
+            student.run(f"import os; os.truncate(os.open('big', os.O_CREAT | os.O_RDWR), {2 * LARGEST_FILE})") == "OSError"
+        )
+
+
+@pytest.mark.parametrize("source", ["-" * 100_000 + "1", "(" * 3000 + ")" * 3000, "x = 'a'\0", "x = '\ud800'"])
+def test_a_source_that_python_cannot_read_harms_no_grader(source: str, tmp_path: Path) -> None:
+    report = grade(notebook(tmp_path, source, "answer_fields = None"), keys=["01.fields"], limits=SHORT)
+    assert [mark["belief"] for mark in report["exercises"]] == ["not_written"]
+
+
+def test_a_line_that_looks_like_a_magic_is_code_where_it_must_be() -> None:
+    with Student(SHORT) as student:
+        student.run("answer = ('%d trains'\n          % 3)")
+        assert student.value("answer").value == "3 trains"
+
+
+def test_a_loop_in_one_exercise_costs_no_other(tmp_path: Path) -> None:
+    loop = "class MyParser:\n    def feed(self, chunk):\n        while True: pass\n    def close(self): return []"
+    cells = (loop, "check.sse(MyParser)", "answer_fields = {}", 'check.cells("01.fields", answer_fields)')
+    report = grade(notebook(tmp_path, *cells), keys=["01.parser", "01.fields"])
+    found = marks(report)
+    assert (found["01.parser"]["belief"], found["01.fields"]["belief"]) == ("never_ends", "not_written")
+
+
+def test_last_words_write_nothing_to_a_terminal_but_letters(tmp_path: Path) -> None:
+    report = grade(
+        notebook(tmp_path, "import os; os.write(2, b'\\x1b[2Jgone\\n'); os._exit(1)"), keys=["01.fields"], limits=SHORT
+    )
+    assert "gone" in report["exercises"][0]["trouble"]
+    assert report["exercises"][0]["trouble"].isprintable()
 
 
 def test_what_a_learner_prints_is_no_answer() -> None:

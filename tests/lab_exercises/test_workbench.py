@@ -98,6 +98,31 @@ def test_the_cell_magic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "no file" in repr(break_cell("no_such.py", "-a\n+b\n"))
 
 
+def test_the_magic_breaks_its_own_file_and_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cells, or two notebooks in one folder."""
+    monkeypatch.chdir(tmp_path)
+    mine = Workbench().open("retry.py")
+    mine.write_text("not python at all", encoding="utf-8")
+    report = break_cell("sse.py", '-        if name == b"data":\n+        if line.startswith(_DATA):\n')
+    assert "Changed: sse.py." in repr(report)
+    assert "does not fit" in repr(break_cell("retry.py", "-no such line\n+x\n"))
+    assert mine.read_text(encoding="utf-8") == "not python at all"
+    assert "%%break retry.py" in repr(break_cell("", "-a\n+b\n"))
+
+
+def test_other_files_in_the_folder_are_no_breaks(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text("x = 1", encoding="utf-8")
+    assert Workbench(tmp_path).files() == []
+    assert "nothing was run" in repr(Workbench(tmp_path).run())
+
+
+def test_an_edit_that_is_no_python_gives_no_result_and_the_next_step(tmp_path: Path) -> None:
+    bench = Workbench(tmp_path)
+    bench.open("sse.py").write_text("def (:", encoding="utf-8")
+    assert "SyntaxError" in repr(bench.run())
+    assert "Next:" in repr(bench.run())
+
+
 def test_the_extension_registers_the_magic() -> None:
     class IPython:
         names: list[tuple[str, str]] = []  # noqa: RUF012

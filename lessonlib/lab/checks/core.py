@@ -7,7 +7,8 @@ A check has two halves that never touch each other's data:
 
 In a notebook both run in one process, one probe after the other. For others (`grading.py`) the first half runs in a
 process of its own, and only plain data comes back. So what is compared is always numbers, texts, lists and objects of
-JSON, by exact type: an object whose `__eq__` always says yes is no plain data, and 1 is not True.
+JSON, by exact type: of a subclass only the built-in content counts, an `__eq__` that always says yes is never asked, and 1
+is not True.
 
 A wrong outcome is not only refused but *diagnosed*. Each probe says which belief its wrong outcomes come from: some by a
 sign (exactly this wrong value, or this exception), all others by default. Probes are ordered from the smallest input to the
@@ -24,9 +25,13 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
+from linecache import getline
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 from lessonlib.lab import progress
+from lessonlib.lab.checks.patience import TooLong, patience
 from lessonlib.lab.notice import Notice, code, folded, paragraph, title
 
 PROVES = "A check inside your notebook proves it to you. It could be replaced from within, so it proves nothing to others."
@@ -35,6 +40,7 @@ NOT_WRITTEN = "not_written"
 WRONG_SHAPE = "wrong_shape"
 NO_PLAIN_DATA = "no_plain_data"
 RAISES = "raises"
+NEVER_ENDS = "never_ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,10 @@ GENERAL: Mapping[str, Belief] = {
         "Your code raises an exception where an answer was expected.",
         "An exception is right where nothing sensible can be said. Here something can.",
     ),
+    NEVER_ENDS: Belief(
+        "Your code did not come back: it loops or waits without an end.",
+        "A server may run for ever. Here each turn of a loop has to come nearer to its end, and nothing is waited for.",
+    ),
 }
 """Beliefs that any exercise can meet."""
 
@@ -73,21 +83,36 @@ class NotPlain(Exception):
     """A value that is no plain data."""
 
 
-def plain(value: Any, depth: int = 12) -> Any:
+def plain(value: Any, depth: int = 12, *, bare: bool = False) -> Any:
     """The value as plain data, copied: exact None, bool, int, float, str, bytes, list and dict with text keys. A tuple
-    becomes a list. Raises NotPlain for all else, subclasses included."""
+    becomes a list. Raises NotPlain for all else, subclasses included. bare: a subclass (an OrderedDict, a word of a StrEnum)
+    counts as what it is to the built-in type, whatever methods it has of its own."""
     kind = type(value)
     if kind in (type(None), bool, int, float, str, bytes):
         return value
+    for base, content in _SCALARS if bare else ():
+        if issubclass(kind, base):
+            return content(value)
     if depth == 0:
         raise NotPlain("nested too deeply")
-    if kind in (list, tuple):
-        return [plain(item, depth - 1) for item in value]
-    if kind is dict:
-        if not all(type(key) is str for key in value):
+    for sequence in (list, tuple):
+        if kind is sequence or (bare and issubclass(kind, sequence)):
+            return [plain(item, depth - 1, bare=bare) for item in sequence.__iter__(value)]
+    if kind is dict or (bare and issubclass(kind, dict)):
+        items = [(plain(key, 0, bare=bare), item) for key, item in dict.items(value)]
+        if not all(type(key) is str for key, _ in items):
             raise NotPlain("a dictionary whose keys are not texts")
-        return {key: plain(item, depth - 1) for key, item in value.items()}
+        return {key: plain(item, depth - 1, bare=bare) for key, item in items}
     raise NotPlain(f"a {kind.__name__}")
+
+
+_SCALARS: tuple[tuple[type, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (int, int.__int__),
+    (float, float.__float__),
+    (bytes, lambda value: bytes.__getitem__(value, slice(None))),
+)
+"""How to read the content of a subclass of these without asking the subclass."""
 
 
 def same(expected: Any, found: Any) -> bool:
@@ -99,6 +124,30 @@ def same(expected: Any, found: Any) -> bool:
     if type(expected) is dict:
         return expected.keys() == found.keys() and all(same(value, found[key]) for key, value in expected.items())
     return bool(expected == found)
+
+
+def told(error: BaseException) -> str:
+    """The first line of what an exception says, and which line of the learner's cell it comes from, where that is known."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(it cannot say what it is: its __str__ raises)"
+    first = next(iter(text.strip().splitlines()), "")[:200]
+    return printable(f"{first}{_place(error)}")
+
+
+def printable(text: str) -> str:
+    """A text that may be written to any terminal: no controls, and no halves of a character."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+def _place(error: BaseException) -> str:
+    """The last frame in code that was typed into a cell: its file is not on the disk."""
+    frames = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    typed = [(file, line) for file, line in frames if not file.startswith("<frozen") and not Path(file).exists()]
+    file, line = typed[-1] if typed else ("", 0)
+    source = getline(file, line).strip() if typed else ""
+    return f" (line {line} of your cell: {source[:80]})" if source else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +193,8 @@ def equals(value: Any) -> Sign:
 
 
 def raised(*names: str) -> Sign:
-    """The sign "one of these exceptions", any without names."""
-    return lambda seen: bool(seen.raised) and (not names or seen.raised in names)
+    """The sign "one of these exceptions"; without names any that the learner's code raised by itself."""
+    return lambda seen: seen.raised in names if names else seen.raised not in ("", TooLong.__name__)
 
 
 @dataclass(frozen=True)
@@ -183,6 +232,8 @@ class Probe:
             return NO_PLAIN_DATA
         if seen.raised == "WrongShape":
             return WRONG_SHAPE
+        if seen.raised == TooLong.__name__:
+            return NEVER_ENDS
         return RAISES if seen.raised else self.belief
 
     def _is_right(self, value: Any) -> bool:
@@ -211,7 +262,8 @@ class WrongShape(Exception):
 def call(name: str, function: Any, *arguments: Any, **named: Any) -> Any:
     """Calls a learner's function; one that does not take these arguments is a WrongShape, not a TypeError of ours."""
     if not callable(function):
-        raise WrongShape(f"{name} must be something that can be called, not {type(function).__name__}")
+        kind = type(function).__name__
+        raise WrongShape(f"{name} must be something that can be called; an object of {kind} cannot. Was it called already?")
     try:
         return function(*arguments, **named)
     except TypeError as error:
@@ -352,10 +404,12 @@ class Check:
         if learner is None:
             return Seen(raised="NotImplementedError")
         try:
-            return Seen(plain(self.observe(learner, given)))
-        except (Exception, SystemExit) as error:
-            text = str(error).strip().splitlines()
-            return Seen(raised=type(error).__name__, message=text[0][:200] if text else "")
+            with patience():
+                return Seen(plain(self.observe(learner, given), bare=True))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # an exit too, or an exception that is no Exception: they must not end the kernel
+            return Seen(raised=type(error).__name__, message=told(error))
 
     def refusal(self, probe: Probe, seen: Seen, belief: str, hint: int | None = None) -> Result:
         """The message for a wrong outcome."""

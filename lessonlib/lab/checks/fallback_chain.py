@@ -15,10 +15,11 @@ from typing import Any
 
 from lessonlib.errors import APIError, IncompleteStream, LessonError, TransportError
 from lessonlib.lab.checks.core import Check, Probe, Seen, Sign, call, method
-from lessonlib.types import Done, Message, Request, Response, StopReason, TextDelta
+from lessonlib.types import Done, Message, Request, Response, StopReason, TextDelta, Usage
 
 ASK = Request(messages=[Message.user("Is the 10:04 to Ghent on time?")])
 WORDS = ["It ", "is."]
+USED = Usage(input_tokens=12, output_tokens=3)
 
 
 class _Stop(KeyboardInterrupt):
@@ -58,7 +59,11 @@ class Service:
 
     def _answer(self) -> Response:
         return Response(
-            id=f"r-{self.name}", message=Message.assistant("It is."), stop=StopReason(self.says.get("stop", "end"))
+            id=f"r-{self.name}",
+            message=Message.assistant("It is."),
+            stop=StopReason(self.says.get("stop", "end")),
+            usage=USED,
+            raw={"id": self.name},
         )
 
 
@@ -108,7 +113,7 @@ def _stream(events: Any, services: list[Service], mode: str, seen: dict[str, Any
             seen["answer"] = _told(event.response)
         if mode == "first event":
             seen["read"] = sum(service.pulled for service in services)
-            events.close()
+            getattr(events, "close", lambda: None)()  # an iterator without it leaves the stream open
             seen["left open"] = sum(service.left_open for service in services)
             return
 
@@ -116,7 +121,8 @@ def _stream(events: Any, services: list[Service], mode: str, seen: dict[str, Any
 def _told(response: Any) -> Any:
     if type(response) is not Response:
         return response
-    return f"{response.id} by {response.provider or 'nobody'}{'' if response.text == 'It is.' else ', changed'}"
+    kept = (response.text, response.usage, f"r-{(response.raw or {}).get('id')}") == ("It is.", USED, response.id)
+    return f"{response.id} by {response.provider or 'nobody'}{'' if kept else ', changed'}"
 
 
 # ---------------------------------------------------------------- probes

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from lessonlib.lab.checks.core import Check, Probe, Seen, Sign, call, raised
+from lessonlib.lab.checks.core import Check, Probe, Seen, Sign, call, plain, raised
 
 
 class Address(BaseModel):
@@ -139,8 +139,13 @@ def _inside_fits(schema: dict[str, Any], value: Any, root: Any) -> bool:
         return all(allows(schema["items"], item, root) for item in value)
     if type(value) is not dict:
         return True
-    known, extra = schema.get("properties", {}), schema.get("additionalProperties", True)
+    known, extra = (
+        schema.get("properties", {}),
+        schema.get("additionalProperties", schema.get("unevaluatedProperties", True)),
+    )
     if any(name not in value for name in schema.get("required", ())):
+        return False
+    if not all(allows(schema.get("propertyNames", True), name, root) for name in value):
         return False
     return all(allows(known.get(name, extra), item, root) for name, item in value.items())
 
@@ -157,6 +162,7 @@ def observe(learner: Any, given: dict[str, Any]) -> Any:
         if "function" not in given or given["function"] != "remind":
             raise
         return {"refused": type(error).__name__}
+    schema = plain(schema, depth=40, bare=True)
     if type(schema) is not dict or schema.get("type") != "object":
         return {"schema": "is no object schema"}
     return {"passes": [allows(schema, value) for value in given["values"]]}

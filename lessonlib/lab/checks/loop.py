@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from lessonlib.errors import LessonError
-from lessonlib.lab.checks.core import Check, Probe, Seen, Sign, WrongShape, call
+from lessonlib.lab.checks.core import Check, Probe, Seen, Sign, WrongShape, call, told
 from lessonlib.types import Message, Opaque, Reasoning, Request, Response, StopReason, Text, ToolCall, ToolResult
 
 WIRE = "anthropic-messages"
@@ -91,7 +91,7 @@ def observe(learner: Any, given: dict[str, Any]) -> Any:
         provider.asked.clear()
         try:
             found = call("the loop", learner, provider, request, _tools(ran), **given.get("options", {}))
-            response, messages = found if type(found) is tuple else (found.response, found.messages)
+            response, messages = _two(found)
             seen = {"ended": response.text or str(response.stop), "history": [_told(message) for message in messages]}
         except LessonError as error:
             seen = {"ended": type(error).__name__}
@@ -100,9 +100,19 @@ def observe(learner: Any, given: dict[str, Any]) -> Any:
         except (NotImplementedError, WrongShape):
             raise
         except Exception as error:
-            seen = {"ended": f"raised {type(error).__name__}"}
+            seen = {"ended": f"raised {type(error).__name__}: {told(error)}"}
     last = provider.asked[-1] if provider.asked else []
     return {**seen, "requests": len(provider.asked), "ran": ran, "last request": last}
+
+
+def _two(found: Any) -> tuple[Response, list[Message]]:
+    """What the loop returned, as two things or as an object that has them."""
+    response, messages = found if isinstance(found, (tuple, list)) and len(found) == 2 else (
+        getattr(found, "response", None), getattr(found, "messages", None),
+    )  # fmt: skip
+    if not isinstance(response, Response) or not isinstance(messages, (list, tuple)):
+        raise WrongShape(f"the loop returns (response, messages), not {type(found).__name__}")
+    return response, list(messages)
 
 
 def _told(message: Message) -> str:

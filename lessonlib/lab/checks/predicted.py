@@ -33,7 +33,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from lessonlib.lab.checks.core import NOT_WRITTEN, Belief, Check, Probe, Result, Seen, Sign
+from lessonlib.lab.checks.core import NOT_WRITTEN, Belief, Check, Probe, Result, Seen, Sign, WrongShape
 
 OTHER = "other"
 
@@ -97,8 +97,10 @@ def _observe_cells(answer: Any, given: dict[str, Any]) -> Any:
 
 def _flat(answer: Any) -> dict[str, Any]:
     """{"row": {"column": word}} as {"row / column": word}."""
+    if not isinstance(answer, Mapping):
+        raise WrongShape(f"a table is a dictionary of words, not {type(answer).__name__}")
     flat: dict[str, Any] = {}
-    for name, value in dict(answer).items():
+    for name, value in answer.items():
         if isinstance(value, Mapping):
             flat |= {f"{name} / {column}": word for column, word in value.items()}
         else:

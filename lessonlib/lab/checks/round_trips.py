@@ -28,7 +28,7 @@ from lessonlib.sim.reading import read
 from lessonlib.sim.refusal import Refusal
 from lessonlib.types import JSON, Reasoning, Response, ToolCall, Usage
 from lessonlib.wire import WIRES
-from lessonlib.wire.base import as_dict, as_list
+from lessonlib.wire.base import as_dict, as_list, as_text
 
 PARTS = ("request", "answer", "second")
 PLACES = ("Beijing", "北京")
@@ -117,7 +117,18 @@ def _belief(found: Refusal) -> str:
 
 
 def _system(vendor: str, bodies: Bodies) -> Fault | None:
-    return None if _ask(vendor, bodies["request"]).system.strip() else ("system_left_out", "no system prompt was read")
+    said = [_ask(vendor, bodies["request"]).system, *_developer(vendor, bodies["request"])]
+    return None if "".join(said).strip() else ("system_left_out", "no system prompt was read")
+
+
+def _developer(vendor: str, body: JSON) -> list[str]:
+    """The texts that OpenAI takes for the developer's in the conversation itself, instead of in `instructions`."""
+    entries = [as_dict(entry) for entry in as_list(body.get(CONVERSATION[vendor]))] if vendor == "openai" else []
+    contents = [entry.get("content") for entry in entries if entry.get("role") in ("developer", "system")]
+    return [
+        content if isinstance(content, str) else "".join(as_text(as_dict(part).get("text")) for part in as_list(content))
+        for content in contents
+    ]
 
 
 def _question(part: str) -> Judge:
@@ -220,6 +231,8 @@ def _same_settings(vendor: str, bodies: Bodies) -> Fault | None:
     for name, value in first.items():
         if name not in (CONVERSATION[vendor], "stream") and second.get(name) != value:
             return "settings_dropped", f"{name}: {second.get(name, 'is not there')!r}"
+    if _developer(vendor, first) != (said := _developer(vendor, second)):
+        return "settings_dropped", f"the developer's message: {said or 'is not there'}"
     return None
 
 

@@ -58,7 +58,7 @@ def _name_and_data(event: Any) -> tuple[Any, Any]:
 
 
 def _text(value: Any) -> Any:
-    return value.decode("utf-8", "replace") if type(value) is bytes else value
+    return bytes(value).decode("utf-8", "replace") if isinstance(value, (bytes, bytearray, memoryview)) else value
 
 
 # ---------------------------------------------------------------- probes
@@ -106,6 +106,7 @@ def probes(chance: random.Random) -> Iterator[Probe]:
         "one event of 64 KiB, then one of 256 KiB, in reads of 64 bytes",
         "the time that feed takes",
         "rescans",
+        ((raised("TooLong"), "rescans"),),
         accept=_grows_with_the_data,
         expected_words="about four times the time",
         found_words=_growth,

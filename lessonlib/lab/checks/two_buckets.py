@@ -16,6 +16,8 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 from lessonlib.errors import PromptTooLong
@@ -57,8 +59,13 @@ def _done(limiter: Any, step: Step, now: list[float]) -> list[Any]:
                 wait = method(limiter, "reserve", "reserve(tokens)")(tokens)
             except PromptTooLong:
                 return ["too long"]
-            return [round(float(wait), 3)] if type(wait) in (int, float) else [wait]
+            return [round(float(wait), 3)] if _is_number(wait) else [wait]
     return []
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one, of whatever kind; a truth is none."""
+    return isinstance(value, (Real, Decimal)) and not isinstance(value, bool)
 
 
 # ---------------------------------------------------------------- probes

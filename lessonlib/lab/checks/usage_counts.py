@@ -10,10 +10,10 @@ What this check does not do: no prices, and no usage of the older APIs.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lessonlib.lab.checks.core import Check, Probe, Seen, Sign, call
+from lessonlib.lab.checks.core import Check, Probe, Seen, Sign, call, raised
 
 NAMES = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 
@@ -25,7 +25,7 @@ def observe(learner: Any, given: list[Any]) -> Any:
     found = call("the function", learner, vendor, mine)
     if mine != usage:
         return {"changed": True}
-    return found if type(found) is dict else {name: getattr(found, name) for name in NAMES}
+    return dict(found) if isinstance(found, Mapping) else {name: getattr(found, name) for name in NAMES}
 
 
 def _copy(value: Any) -> Any:
@@ -195,7 +195,7 @@ def _odd_ones() -> Iterator[Probe]:
         nulls,
         account(120, 90, None, None, None),
         "unknown_is_zero",
-        (lambda seen: bool(seen.raised), "null_details"),
+        (raised(), "null_details"),
     )
     no_thoughts = gemini(100, 25, None, cached=None)
     yield _probe(
@@ -203,7 +203,7 @@ def _odd_ones() -> Iterator[Probe]:
         no_thoughts,
         account(100, 25, None, None, None),
         "unknown_is_zero",
-        (lambda seen: bool(seen.raised), "null_details"),
+        (raised(), "null_details"),
     )
     bare = {"input_tokens": 7, "output_tokens": 20}
     for vendor in ("anthropic", "openai"):
@@ -213,7 +213,7 @@ def _odd_ones() -> Iterator[Probe]:
             account(7, 20, None, None, None),
             "vendors_mixed",
             (_is("cached_tokens", 0), "unknown_is_zero"),
-            (lambda seen: bool(seen.raised), "null_details"),
+            (raised(), "null_details"),
         )
 
 

@@ -68,6 +68,9 @@ def main(arguments: list[str]) -> int:
     import pytest
 
     import lessonlib
+    from lessonlib.lab.confined import limit_resources
+
+    limit_resources()
 
     out, *own = arguments
     recorder = Recorder(Path(f"{out}.progress"))

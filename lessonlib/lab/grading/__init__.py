@@ -13,8 +13,9 @@ Each check is judged at its place: the cells before it have run, those after it 
 uses again spoils nothing.
 
 What this cannot prove: the library itself is on the learner's disk, so `MyParser = SSEParser` passes; reading the code is
-still the teacher's work. Memory and processor time are limited where the system can (POSIX), and the network is switched
-off by a patch: a guard against accidents. Whoever expects attacks runs the grader in a container.
+still the teacher's work. Memory, processor time and the size of files are limited where the system can (POSIX), the
+environment holds no key, and home is a folder that goes with the process (`confined.py`); the network is switched off by a
+patch. A guard against accidents and short cuts: a file's full path, your disk and your other processes are still there. Whoever expects attacks runs the grader in a container.
 """
 
 from __future__ import annotations
@@ -110,6 +111,9 @@ def _code_cells(notebook: Any) -> list[str]:
 ON_DISK = "Next: change it, save the notebook, run `lesson check {exercise}`. `lesson hint {exercise}` shows the next hint."
 """What to do where the saved notebook was judged, not an object in a running one."""
 
+UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What Python says to a source that it cannot read: a null byte, half a character or a thousand brackets among them."""
+
 JUDGES = ("check", "breaks")
 """Calls of these at the top level of a cell are ours to make; the rest of the cell is the learner's."""
 
@@ -118,8 +122,10 @@ def without_judges(source: str) -> str:
     """The cell without the lines that only ask for a judgement; as it is, if it is no plain Python (a magic)."""
     try:
         tree = ast.parse(source)
-    except SyntaxError:
+    except UNREADABLE:
         return source
+    if not any(map(_asks, tree.body)):
+        return source  # as it was typed: its lines are those that the learner sees
     tree.body = [node for node in tree.body if not _asks(node)]
     return ast.unparse(tree)
 
@@ -143,7 +149,7 @@ def place_of(cells: list[str], exercise: Exercise) -> int:
 def _statements(source: str) -> list[ast.stmt]:
     try:
         return ast.parse(source).body
-    except SyntaxError:
+    except UNREADABLE:
         return []
 
 

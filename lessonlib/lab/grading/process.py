@@ -12,7 +12,6 @@ import contextlib
 import json
 import os
 import queue
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,9 +21,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import IO, Any, Self
 
-from lessonlib.lab.checks.core import NotPlain, Seen, plain
+from lessonlib.lab.checks.core import NotPlain, Seen, plain, printable
+from lessonlib.lab.confined import environment
 from lessonlib.lab.exercises import Exercise
 from lessonlib.lab.grading.codec import decode, encode
+from lessonlib.lab.scratch import kill
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,10 @@ class Student:
         self._over = ""
 
     def _started(self) -> subprocess.Popen[bytes]:
-        kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_AUTH_TOKEN"))}
-        environment = {**kept, "LESSON_HOME": self._folder.name, "PYTHONIOENCODING": "utf-8", "MPLBACKEND": "agg",
-                       "LESSON_MEMORY": str(self.limits.memory or 0)}  # fmt: skip
+        bare = environment(self._folder.name, seconds=self.limits.seconds, memory=self.limits.memory)
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "lessonlib.lab.grading.student"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=self._errors, cwd=self._folder.name, env=environment, start_new_session=os.name == "posix",
+            stderr=self._errors, cwd=self._folder.name, env=bare, start_new_session=os.name == "posix",
         )  # fmt: skip
 
     def __enter__(self) -> Self:
@@ -71,7 +70,7 @@ class Student:
 
     def close(self) -> None:
         """Ends the process, and whatever it has started."""
-        _kill(self._process)
+        kill(self._process)
         for stream in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 if stream is not None:
@@ -131,7 +130,7 @@ class Student:
 
     def _ended(self, why: str) -> Ended:
         self._over = why
-        _kill(self._process)
+        kill(self._process)
         return Ended(why)
 
     def _exit_code(self) -> int | None:
@@ -141,9 +140,10 @@ class Student:
 
     def _last_words(self) -> str:
         """The last line that it wrote to its error stream."""
-        self._errors.seek(0)
-        lines = self._errors.read()[-4000:].decode("utf-8", "replace").strip().splitlines()
-        return f": {lines[-1][:200]}" if lines else ""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 4000))
+        lines = self._errors.read(4000).decode("utf-8", "replace").strip().splitlines()
+        return f": {printable(lines[-1][:200])}" if lines else ""
 
 
 def _read(stream: IO[bytes] | None, lines: queue.Queue[bytes]) -> None:
@@ -153,18 +153,10 @@ def _read(stream: IO[bytes] | None, lines: queue.Queue[bytes]) -> None:
     lines.put(b"")
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(OSError):
-        if os.name == "posix":
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-
-
 def _seen(answer: dict[str, Any]) -> Seen:
     """What came back, taken for nothing but plain data."""
     if answer.get("raised"):
-        return Seen(raised=str(answer["raised"])[:100], message=str(answer.get("message", ""))[:200])
+        return Seen(raised=printable(str(answer["raised"])[:100]), message=printable(str(answer.get("message", ""))[:400]))
     try:
         return Seen(plain(decode(answer.get("value"))))
     except (NotPlain, ValueError, TypeError) as error:

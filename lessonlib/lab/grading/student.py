@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import contextlib
 import inspect
 import io
+import itertools
 import json
+import linecache
 import os
 import socket
 import sys
+from types import CodeType
 from typing import IO, Any
 
 from lessonlib.lab import checks
 from lessonlib.lab.checks import predicted
-from lessonlib.lab.checks.core import Check, plain
+from lessonlib.lab.checks.core import Check, plain, told
+from lessonlib.lab.checks.patience import patience
+from lessonlib.lab.confined import limit_resources
 from lessonlib.lab.grading.codec import decode, encode
 
 
@@ -32,8 +36,8 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever prints, a C library too, must not look like an answer
     questions = io.TextIOWrapper(os.fdopen(os.dup(0), "rb"), encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    sys.stdout = io.StringIO()
-    _limit_memory()
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - as long as the process
+    limit_resources()
     _no_network()
     names: dict[str, Any] = {"__name__": "__main__"}
     for line in questions:
@@ -58,10 +62,10 @@ def _answer(question: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
                 if learner is None:
                     return {"raised": "NotImplementedError"}
                 observe = _check(question["call"], question["about"]).observe
-                return {"value": encode(plain(observe(learner, decode(question["given"]))))}
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
-        text = str(error).strip().splitlines()
-        return {"raised": type(error).__name__, "message": text[0][:200] if text else ""}
+                with patience():
+                    return {"value": encode(plain(observe(learner, decode(question["given"])), bare=True))}
+    except BaseException as error:
+        return {"raised": type(error).__name__, "message": told(error)}
 
 
 def _check(call: str, about: str) -> Check:
@@ -81,23 +85,27 @@ def _listed(value: Any) -> Any:
 
 def _run(source: str, names: dict[str, Any]) -> None:
     """One cell. Magics and shell lines are passed over; `await` at the top level works as in a notebook."""
-    lines = [line if not line.lstrip().startswith(("%", "!")) else "" for line in source.splitlines()]
     if source.lstrip().startswith("%%"):
         return
-    code = compile("\n".join(lines), "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    try:
+        code = _compiled(source)
+    except SyntaxError:  # a line of a text or of a calculation may begin like a magic; only where it must be one it is
+        code = _compiled("\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines()))
     if inspect.CO_COROUTINE & code.co_flags:
         asyncio.run(eval(code, names))
     else:
         exec(code, names)
 
 
-def _limit_memory() -> None:
-    limit = int(os.environ.get("LESSON_MEMORY", "0"))
-    if limit:
-        with contextlib.suppress(ImportError, ValueError, OSError):
-            import resource
+def _compiled(source: str) -> CodeType:
+    """The code of a cell, under a name of its own by which its lines can be found and shown."""
+    name = f"<cell {next(_NUMBERS)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    code: CodeType = compile(source, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    return code
 
-            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+_NUMBERS = itertools.count(1)
 
 
 def _no_network() -> None:

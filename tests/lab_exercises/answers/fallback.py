@@ -197,6 +197,18 @@ class Rewrites(Base):
         return response.model_copy(update={"provider": provider.name, "id": "fallback"})
 
 
+class ForgetsTheBill(Base):
+    def generate(self, request):
+        return super().generate(request).model_copy(update={"usage": None})
+
+
+class HandsOutAList(Base):
+    """What it returns cannot even be closed."""
+
+    def stream(self, request):
+        return iter(list(super().stream(request)))
+
+
 ANSWERS = Answers(
     "fallback",
     Base,
@@ -211,6 +223,8 @@ ANSWERS = Answers(
         ("asks_twice", AsksTwice),
         ("stream_not_passed_on", NoDone),
         ("answer_changed", Rewrites),
+        ("answer_changed", ForgetsTheBill),
+        ("collects_the_stream", HandsOutAList),
         ("not_written", None),
         ("wrong_shape", lambda: None),
     ],

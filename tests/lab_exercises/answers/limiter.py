@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from fractions import Fraction
 
 from lessonlib.errors import PromptTooLong
 from tests.lab_exercises.answers import Answers
@@ -149,10 +150,17 @@ class Stuck(Base):
         return super().reserve(tokens) if self.count < 6 else 0.0 * super().reserve(tokens)
 
 
+class InFractions(Base):
+    """Another style: no floats."""
+
+    def reserve(self, tokens):
+        return Fraction(super().reserve(tokens))
+
+
 ANSWERS = Answers(
     "limiter",
     Base,
-    [ByTimes, ByTheTimeOfFull],
+    [ByTimes, ByTheTimeOfFull, InFractions],
     [
         ("sleeps", Sleeps),
         ("no_number", YesOrNo),

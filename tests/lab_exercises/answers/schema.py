@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 import typing
+from collections import OrderedDict
 from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, create_model
@@ -128,10 +129,23 @@ def knows_the_notebook(function):
     return found if function.__name__ != "made" else {**found, "required": list(found["properties"])}
 
 
+def by_names(function):
+    """Another style: the names that may come are listed; and a dictionary of another kind."""
+    schema = OrderedDict(base(function))
+    del schema["additionalProperties"]
+    return schema | {"propertyNames": {"enum": list(schema["properties"])}}
+
+
+def by_what_is_left(function):
+    """Another style: the youngest word for it."""
+    schema = base(function)
+    return {**schema, "unevaluatedProperties": schema.pop("additionalProperties")}
+
+
 ANSWERS = Answers(
     "schema",
     base,
-    [by_library, by_pydantic],
+    [by_library, by_pydantic, by_names, by_what_is_left],
     [
         ("no_object", lambda function: base(function)["properties"]),
         ("right_is_refused", variant(str={"type": "text"})),

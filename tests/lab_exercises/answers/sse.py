@@ -226,10 +226,17 @@ class Forgetful(Base):
         return found
 
 
+class InBytearrays(Base):
+    """Another style: the data is bytes of another kind."""
+
+    def feed(self, chunk):
+        return [(name, bytearray(data.encode() if isinstance(data, str) else data)) for name, data in super().feed(chunk)]
+
+
 ANSWERS = Answers(
     "sse",
     Base,
-    [ByRegex, ByGenerator, SSEParser],
+    [ByRegex, ByGenerator, SSEParser, InBytearrays],
     [
         ("decodes_each_read", TextBuffer),
         ("decodes_each_read", StrictDecoder),

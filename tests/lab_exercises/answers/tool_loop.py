@@ -130,12 +130,13 @@ STOP = "if response.stop is not StopReason.TOOL_USE or not response.tool_calls:"
 ANSWERS = Answers(
     "tool_loop",
     base,
-    [by_library, by_recursion],
+    [by_library, by_recursion, lambda *given, **named: list(base(*given, **named))],
     [
         ("dict_by_name", keeps_by_name),
         ("history_mutated", appends),
         ("runs_without_arguments", assumes),
         ("limit_in_silence", swallows),
         ("wrong_shape", lambda provider: provider),
+        ("wrong_shape", lambda *given, **named: base(*given, **named)[0]),
     ],
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from tests.lab_exercises.answers import Answers
 
 
@@ -120,10 +122,21 @@ def steps_in_content():
     return trips
 
 
+def said_by_the_developer():
+    """OpenAI's system prompt, as a message of the developer's in the conversation."""
+    trips = deepcopy(base())
+    for part in ("request", "second"):
+        body = trips["openai"][part]
+        content = [{"type": "input_text", "text": body.pop("instructions")}]
+        said = body["input"] if isinstance(body["input"], list) else [{"role": "user", "content": body["input"]}]
+        body["input"] = [{"role": "developer", "content": content}, *said]
+    return trips
+
+
 ANSWERS = Answers(
     "trips",
     base,
-    [in_other_words, as_a_dictionary_of_rebuilt_items, in_other_words()],
+    [in_other_words, as_a_dictionary_of_rebuilt_items, in_other_words(), said_by_the_developer()],
     [
         ("not_an_answer", steps_in_content),
         ("not_written", {"openai": {"request": None, "answer": None, "second": None}}),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from types import MappingProxyType
+
 from lessonlib.types import Usage
 from lessonlib.wire import anthropic_messages, gemini_interactions, openai_responses
 from tests.lab_exercises.answers import Answers
@@ -85,10 +88,15 @@ def stuck(vendor, usage):
     return found if first in known else {**found, "input_tokens": 1030}
 
 
+def in_order(vendor, usage):
+    """Another style: a dictionary of another kind."""
+    return OrderedDict(base(vendor, usage))
+
+
 ANSWERS = Answers(
     "usage",
     base,
-    [by_objects, by_table],
+    [by_objects, by_table, in_order, lambda vendor, usage: MappingProxyType(base(vendor, usage))],
     [
         ("stuck", stuck),
         ("vendors_mixed", by_guess),
