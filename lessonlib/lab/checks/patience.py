@@ -34,8 +34,8 @@ class TooLong(BaseException):
 
 @contextmanager
 def patience(seconds: float = SECONDS, *, again: float = 1.0) -> Iterator[None]:
-    """Raises TooLong inside the block when it takes longer, and again so many seconds after that. Does nothing outside of the
-    main thread, or inside of another such block."""
+    """Raises TooLong inside the block when it takes longer, and again so many seconds after that. Does nothing outside of
+    the main thread, or inside of another such block."""
     if threading.current_thread() is not threading.main_thread() or _Clock.running:
         yield
         return

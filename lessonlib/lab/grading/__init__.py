@@ -14,8 +14,9 @@ uses again spoils nothing.
 
 What this cannot prove: the library itself is on the learner's disk, so `MyParser = SSEParser` passes; reading the code is
 still the teacher's work. Memory, processor time and the size of files are limited where the system can (POSIX), the
-environment holds no key, and home is a folder that goes with the process (`confined.py`); the network is switched off by a
-patch. A guard against accidents and short cuts: a file's full path, your disk and your other processes are still there. Whoever expects attacks runs the grader in a container.
+environment holds no key, and home is a folder that goes with the process (`confined.py`); the network is switched off by
+a patch. A guard against accidents and short cuts: a file's full path, your disk and your other processes are still there.
+Whoever expects attacks runs the grader in a container.
 """
 
 from __future__ import annotations
