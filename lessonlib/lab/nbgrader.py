@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,10 @@ def export(folder: Path, lessons: Iterable[Lesson], points: float = 1.0) -> list
 def assignment(solution: Any, points: float = 1.0) -> Any:
     """nbgrader's source notebook of a solution notebook. Cells that only a solution should show are left out."""
     cells = []
+    used: Counter[str] = Counter()
+    key = ""
     for cell in solution["cells"]:
+        key = next((tag.partition(":")[2] for tag in tags_of(cell) if tag.startswith("exercise:")), key)
         if ONLY_SOLUTION in tags_of(cell):
             continue
         made = {**cell, "source": text_of(cell), "metadata": dict(cell["metadata"])}
@@ -90,9 +94,18 @@ def assignment(solution: Any, points: float = 1.0) -> Any:
             made |= {"outputs": [], "execution_count": None}
         about = _about(made, points)
         if about is not None:
-            made["metadata"]["nbgrader"] = about
+            made["metadata"]["nbgrader"] = {**about, "grade_id": _grade_id(key, about, used)}
         cells.append(made)
     return {**solution, "cells": cells}
+
+
+def _grade_id(key: str, about: dict[str, Any], used: Counter[str]) -> str:
+    """The name under which a teacher finds a cell in the grade book: of its exercise ("03-usage-check"), so that it stays
+    when cells are added to a later version of the course. used: how often each was given out."""
+    kind = "check" if about["grade"] else "answer" if about["solution"] else "text"
+    name = re.sub(r"[^a-zA-Z0-9_-]", "-", f"{key}-{kind}")
+    used[name] += 1
+    return name if used[name] == 1 else f"{name}-{used[name]}"
 
 
 def _about(cell: dict[str, Any], points: float) -> dict[str, Any] | None:
@@ -100,22 +113,19 @@ def _about(cell: dict[str, Any], points: float) -> dict[str, Any] | None:
     if CHECK in tags_of(cell):
         *before, call = cell["source"].rstrip().split("\n")
         cell["source"] = "\n".join([IMPORT, "", *before, f"require({call})"])
-        return _cell(cell, grade=True, locked=True, points=points)
+        return _cell(grade=True, locked=True, points=points)
     if cell["cell_type"] == "code" and BEGIN in cell["source"]:
         lines = cell["source"].split("\n")
         cell["source"] = "\n".join(line for line in lines if not line.strip().startswith(STUB))
-        return _cell(cell, solution=True)
+        return _cell(solution=True)
     if any(tag.startswith("exercise:") for tag in tags_of(cell)):
-        return _cell(cell, locked=True)
+        return _cell(locked=True)
     return None
 
 
-def _cell(
-    cell: dict[str, Any], *, grade: bool = False, solution: bool = False, locked: bool = False, **more: Any
-) -> dict[str, Any]:
+def _cell(*, grade: bool = False, solution: bool = False, locked: bool = False, **more: Any) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA,
-        "grade_id": re.sub(r"[^a-zA-Z0-9_-]", "-", cell["id"]),
         "grade": grade,
         "solution": solution,
         "locked": locked,

@@ -88,6 +88,13 @@ def test_what_a_student_must_not_change_is_locked_and_ids_are_unique(lesson: out
 
 
 @each
+def test_the_grade_book_names_the_exercises(lesson: outline.Lesson) -> None:
+    """Names by place would shift with the next version, and say nothing to a teacher."""
+    graded = [meta["grade_id"] for meta in about(made(lesson.number)) if meta["grade"]]
+    assert graded == [f"{exercise.key.replace('.', '-')}-check" for exercise in lesson.exercises]
+
+
+@each
 def test_cells_that_only_a_solution_shows_are_left_out(lesson: outline.Lesson) -> None:
     tags = [exercises.tags_of(cell) for cell in made(lesson.number)["cells"]]
     assert not [cell for cell in tags if "solution" in cell]
