@@ -6,6 +6,7 @@ import importlib
 import linecache
 import signal
 import threading
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from lessonlib.lab import checks
 from lessonlib.lab.checks import core
 from lessonlib.lab.checks.core import GENERAL
 from lessonlib.lab.checks.patience import patience
+from lessonlib.lab.checks.predicted import cells_check
 from tests.lab_exercises.answers import NAMES, Answers
 from tests.timing import seconds
 
@@ -182,3 +184,31 @@ def test_a_bug_in_the_loop_is_shown_with_its_words() -> None:
         raise NameError("name 'respons' is not defined")
 
     assert "name 'respons' is not defined" in checks.get("tool_loop").examine(loop, seed=1, hint=1).found
+
+
+# ---------------------------------------------------------------- tables
+
+
+GAPS = {
+    "1 store": "false",
+    "2 type": "reasoning",
+    "3 field": "encrypted_content",
+    "4 arguments": "text",
+    "5 type": "function_call_output",
+    "6 call_id": "call_7",
+}
+
+
+def test_words_count_with_the_quotes_that_they_have_in_the_body_too() -> None:
+    assert cells_check("02.gaps").examine(GAPS, hint=1).passed
+    answer = {name: f'"{word}"' if name[0] != "1" else False for name, word in GAPS.items()}
+    assert cells_check("02.gaps").examine(answer, hint=1).passed
+    assert cells_check("02.gaps").examine(MappingProxyType(GAPS), hint=1).passed
+
+
+@pytest.mark.parametrize("answer", [{**GAPS, "7 more": "x"}, 42, ["false"]])
+def test_what_is_not_the_table_is_told_from_what_is_not_filled_in(answer: Any) -> None:
+    result = cells_check("02.gaps").examine(answer, hint=1)
+    assert (result.belief, "not the table" in result.seems) == ("wrong_shape", True)
+    empty = cells_check("02.gaps").examine({**GAPS, "2 type": None}, hint=0)
+    assert (empty.belief, "cells are still None" in empty.seems) == ("not_written", True)

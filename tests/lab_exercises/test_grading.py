@@ -136,6 +136,11 @@ def test_a_loop_in_one_exercise_costs_no_other(tmp_path: Path) -> None:
     assert (found["01.parser"]["belief"], found["01.fields"]["belief"]) == ("never_ends", "not_written")
 
 
+@pytest.mark.parametrize("head", ["def mine():", "async def mine():", "class mine:"])
+def test_a_test_may_be_a_function_or_a_class(head: str) -> None:
+    assert grading.definition_of(["x = 1", f"{head}\n    pass"], "mine") == f"{head}\n    pass"
+
+
 def test_last_words_write_nothing_to_a_terminal_but_letters(tmp_path: Path) -> None:
     report = grade(
         notebook(tmp_path, "import os; os.write(2, b'\\x1b[2Jgone\\n'); os._exit(1)"), keys=["01.fields"], limits=SHORT

@@ -33,9 +33,11 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from lessonlib.lab.checks.core import NOT_WRITTEN, Belief, Check, Probe, Result, Seen, Sign, WrongShape
+from lessonlib.lab.checks.core import NOT_WRITTEN, WRONG_SHAPE, Belief, Check, Probe, Result, Seen, Sign, WrongShape
 
 OTHER = "other"
+QUOTES = " \"'`\t\n"
+"""What may stand around a word without being part of it."""
 
 
 @cache
@@ -63,10 +65,20 @@ def cells(key: str, answer: Any) -> Result:
     return cells_check(key)(answer)
 
 
+TABLE = {
+    NOT_WRITTEN: Belief("It is not filled in yet: cells are still None.", "That is how every table begins."),
+    WRONG_SHAPE: Belief(
+        "It is not the table that was asked for.",
+        "Its rows and columns keep their names, so that each word is found at its place; only the words are yours.",
+    ),
+}
+"""What can be said about a table as a whole."""
+
+
 def cells_check(key: str) -> Check:
     """The check of a table."""
     about = entry(key, "cells")
-    beliefs = _beliefs(about["cells"])
+    beliefs = {**TABLE, **_beliefs(about["cells"])}
 
     def probes(chance: random.Random) -> Iterator[Probe]:
         names = list(about["cells"])
@@ -76,6 +88,7 @@ def cells_check(key: str) -> Check:
             "the table as it is",
             "the cells that are empty",
             NOT_WRITTEN,
+            ((lambda seen: bool(seen.value["unknown"]), WRONG_SHAPE),),
             accept=lambda seen: not seen["empty"] and not seen["unknown"],
             expected_words="a word in every cell",
             found_words=_what_is_missing,
@@ -111,7 +124,7 @@ def _flat(answer: Any) -> dict[str, Any]:
 def _word(value: Any) -> str:
     if type(value) is float and value.is_integer():
         value = int(value)  # 10.0 is 10
-    return "" if value is None else " ".join(str(value).split()).casefold()
+    return "" if value is None else " ".join(str(value).strip(QUOTES).split()).casefold()
 
 
 def _cell_probe(name: str, cell: dict[str, Any], about: dict[str, Any]) -> Probe:

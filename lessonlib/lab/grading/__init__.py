@@ -163,11 +163,11 @@ def _is_about(call: ast.Call, exercise: Exercise) -> bool:
 
 
 def definition_of(cells: list[str], name: str) -> str:
-    """The source of the last function of that name, "" if there is none."""
+    """The source of the last function, or class of tests, of that name; "" if there is none."""
     found = ""
     for source in cells:
         for node in _statements(source):
-            if isinstance(node, ast.FunctionDef) and node.name == name:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
                 found = ast.unparse(node)
     return found
 
