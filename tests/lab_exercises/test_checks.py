@@ -14,7 +14,7 @@ import pytest
 from lessonlib.lab import checks
 from lessonlib.lab.checks import core
 from lessonlib.lab.checks.core import GENERAL
-from lessonlib.lab.checks.patience import patience
+from lessonlib.lab.checks.patience import TooLong, patience
 from lessonlib.lab.checks.predicted import cells_check
 from tests.lab_exercises.answers import NAMES, Answers
 from tests.timing import seconds
@@ -212,3 +212,11 @@ def test_what_is_not_the_table_is_told_from_what_is_not_filled_in(answer: Any) -
     assert (result.belief, "not the table" in result.seems) == ("wrong_shape", True)
     empty = cells_check("02.gaps").examine({**GAPS, "2 type": None}, hint=0)
     assert (empty.belief, "cells are still None" in empty.seems) == ("not_written", True)
+
+
+def test_where_the_system_has_no_timer_a_thread_interrupts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(signal, "setitimer", raising=False)
+    with pytest.raises(TooLong, match=r"stopped after 0\.05 s"), patience(0.05):
+        loops()
+    with patience(0.05):
+        pass
