@@ -460,3 +460,7 @@ def _run() -> int:
         return error.exit_code
     except click.Abort:  # click makes it of a KeyboardInterrupt
         return 130
+
+
+if __name__ == "__main__":
+    main()
