@@ -116,6 +116,8 @@ class Compactor:
         summary, usage = yield from self._summary(provider, request, plan.old, limit, count)
         made = request.replace(messages=[Message.user(f"{HEAD}\n{summary}"), *plan.tail])
         if (tokens := count(made)) > limit:
+            if count(request) <= limit:  # forced, and the summary is longer than what it would replace
+                return Compaction(request, usage=usage)
             raise _too_long("it still does not fit after its old turns were summed up", tokens, limit)
         log.info("compacted %d of %d messages", len(plan.old), len(request.messages))
         return Compaction(made, len(plan.old), summary, plan.dropped, usage)

@@ -348,6 +348,17 @@ def test_whatever_comes_out_fits_and_keeps_every_rule(messages: list[Message], l
         assert not any(isinstance(part, Reasoning) for message in made.messages for part in message.parts)
 
 
+def test_a_forced_summary_that_is_longer_than_what_it_replaces_is_not_taken() -> None:
+    turn = Message.assistant(
+        Reasoning(wire="anthropic-messages", text="Hm"), ToolCall(call_id="c0.0.0", name="look", args={}, raw_args="{}")
+    )
+    request = Request(messages=[Message.user("q"), turn, Message.user(ToolResult(call_id="c0.0.0", content=""))])
+    provider = Fake("s", model="claude-opus-5-5", for_ever=True)
+    assert sized(request) <= 51
+    found = force_compact(provider, request, 51, Compactor(count=sized))
+    assert (found.request, found.replaced) == (request, 0)
+
+
 def test_a_cut_summary_stream_is_no_summary() -> None:
     with pytest.raises(Exception, match="cut"):
         compacted(Request(messages=talk(5)), 1000, cut())
