@@ -349,8 +349,9 @@ def test_whatever_comes_out_fits_and_keeps_every_rule(messages: list[Message], l
 
 
 def test_a_forced_summary_that_is_longer_than_what_it_replaces_is_not_taken() -> None:
+    signed = {"type": "thinking", "thinking": "Hm", "signature": "c2ln"}  # bound: the running turn becomes text
     turn = Message.assistant(
-        Reasoning(wire="anthropic-messages", text="Hm"), ToolCall(call_id="c0.0.0", name="look", args={}, raw_args="{}")
+        Reasoning(wire="anthropic-messages", text="Hm", raw=signed), ToolCall(call_id="c0.0.0", name="look", args={})
     )
     request = Request(messages=[Message.user("q"), turn, Message.user(ToolResult(call_id="c0.0.0", content=""))])
     provider = Fake("s", model="claude-opus-5-5", for_ever=True)
