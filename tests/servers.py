@@ -179,7 +179,10 @@ def _read(sock: socket.socket) -> Asked | None:
         first, *lines = head.decode("latin-1").split("\r\n")
         headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         while len(body) < int(headers.get("content-length", 0)):
-            body += sock.recv(65536)
+            more = sock.recv(65536)
+            if not more:  # the client went away in the middle of its request
+                return None
+            body += more
     except OSError:
         return None
     method, path, _ = first.split(" ")
