@@ -6,9 +6,9 @@
 
 The form: kernelspec `python3` without a machine's paths, the language's name and nothing of its version, no times of
 execution, no widget state, stable cell ids, execution counts kept (nbval compares no cell without one), and
-`jupyter.outputs_hidden` on the cells tagged `reveal`. Outputs are those of a fresh kernel, from top to bottom, where no
-progress is kept. A cell that
-fails stops the run and nothing is written, unless it is tagged `raises-exception`; such a cell must then fail.
+`jupyter.outputs_hidden` on the cells tagged `reveal` (`source_hidden` too if tagged `solution`). Outputs are those of a
+fresh kernel, from top to bottom, where no progress is kept. A cell that fails stops the run and nothing is written, unless
+it is tagged `raises-exception`; such a cell must then fail.
 
 What this file does not do: it judges no lesson (tests/test_notebooks.py does), and compares no outputs (nbval does).
 """
@@ -33,6 +33,8 @@ CELL_TIMEOUT = 60
 WIDGET = "application/vnd.jupyter.widget-view+json"
 FAILS = "raises-exception"
 HIDDEN = "reveal"
+SOLUTION = "solution"
+"""Beside `reveal`: the code is an answer as well, so that it is folded like its output."""
 
 _STABLE_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _RANDOM_ID = re.compile(r"[0-9a-f]{8}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -73,7 +75,7 @@ def _tidy_cell(cell: Any) -> None:
     if metadata.get("exceptions"):
         kept["exceptions"] = dict(metadata["exceptions"])
     if HIDDEN in tags and cell["cell_type"] == "code":
-        kept["jupyter"] = {"outputs_hidden": True}
+        kept["jupyter"] = {"outputs_hidden": True} | ({"source_hidden": True} if SOLUTION in tags else {})
     if cell["cell_type"] == "code":
         for output in cell["outputs"]:
             output.pop("transient", None)

@@ -29,7 +29,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from lessonlib.lab.author import FAILS, HIDDEN, faults
+from lessonlib.lab.author import FAILS, HIDDEN, SOLUTION, faults
 from lessonlib.lab.predict import course, predictions
 
 Notebook = Mapping[str, Any]
@@ -46,7 +46,7 @@ BYTES_OF_A_PICTURE = 150_000
 BYTES_OF_A_NOTEBOOK = 1_500_000
 NEW_TERMS = 8
 
-TAGS = {HIDDEN, FAILS, "nbval-ignore-output", "nbval-check-output", "nbval-skip"}
+TAGS = {HIDDEN, SOLUTION, FAILS, "nbval-ignore-output", "nbval-check-output", "nbval-skip"}
 EXCEPTIONS = {"long-cell", "long-output", "nbval-ignore-output", "nbval-skip", "stderr", "absolute-path", "traceback"}
 
 BANNED = (

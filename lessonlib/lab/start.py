@@ -169,12 +169,13 @@ def _links_of(file: Path) -> list[Path]:
 
 def without_answers(notebook: bytes) -> bytes:
     """A notebook's bytes without the outputs of the cells tagged `reveal`. They are no longer hidden either: what learners
-    run there themselves, they want to see."""
+    run there themselves, they want to see. Code that is folded stays so."""
     content = json.loads(notebook)
     for cell in content["cells"]:
         if HIDDEN in cell["metadata"].get("tags", []) and cell["cell_type"] == "code":
             cell["outputs"], cell["execution_count"] = [], None
-            cell["metadata"].pop("jupyter", None)
+            if cell["metadata"].pop("jupyter", {}).get("source_hidden"):
+                cell["metadata"]["jupyter"] = {"source_hidden": True}
     return (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
 
 

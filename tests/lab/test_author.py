@@ -34,6 +34,7 @@ def test_tidy_takes_away_what_differs_between_machines() -> None:
         code("x", stdout("a"), stdout("b"), name="3f2b8c1d", execution={"iopub.status.busy": "2026"}, collapsed=True),
         code("y", tags=["reveal", "reveal"], name="named"),
         md("text", "0a1b2c3d-1111-2222-3333-444455556666"),
+        code("z", tags=["reveal", "solution"], name="mine"),
         card=False,
     )
     churned["cells"][2]["id"] = "0a1b2c3d-1111-2222-3333-444455556666"
@@ -42,12 +43,13 @@ def test_tidy_takes_away_what_differs_between_machines() -> None:
     churned["metadata"] = {"kernelspec": {"name": "mine"}, "language_info": language, "widgets": {}}
     tidied = author.tidy(churned)
     assert tidied["metadata"] == author.METADATA
-    assert [cell["id"] for cell in tidied["cells"]] == ["cell-00", "named-1", "cell-02"]
+    assert [cell["id"] for cell in tidied["cells"]] == ["cell-00", "named-1", "cell-02", "mine-3"]
     assert tidied["cells"][0]["outputs"] == [stdout("ab")]
     assert tidied["cells"][0]["metadata"] == {}
     assert tidied["cells"][1]["metadata"] == {"tags": ["reveal"], "jupyter": {"outputs_hidden": True}}
+    assert tidied["cells"][3]["metadata"]["jupyter"] == {"outputs_hidden": True, "source_hidden": True}
     assert author.faults(tidied) == []
-    assert len(author.faults(churned)) == 5
+    assert len(author.faults(churned)) == 6
 
 
 def test_tidy_changes_nothing_that_is_tidy_and_not_its_argument() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from lessonlib.lab.checks.predicted import data
 from lessonlib.lab.forms import forms
+from lessonlib.lab.network import raw_stream
 from lessonlib.lab.offline import client, send
 from lessonlib.lab.stepper import Stepper
 from lessonlib.lab.unnamed import captures
@@ -167,7 +169,7 @@ def ending(body: bytes) -> str:
     return words[_stop(body, "gemini-interactions")]
 
 
-def test_the_eight_ends_of_the_lesson() -> None:
+def test_the_nine_ends_of_the_lesson() -> None:
     assert {letter: ending(body) for letter, body in captures("04.ends").items()} == right("04", "ends")
 
 
@@ -186,11 +188,19 @@ def test_the_slots_are_those_of_an_answer() -> None:
         "tools": [{"type": "function", "name": "get_weather", "parameters": CITY}],
         "store": False,
     }
-    _, answer = send("gemini", body)
+    sim = Simulator()
+    _, answer = send("gemini", body, sim)
     slots = right("04", "slots")
-    kinds = [step["type"] for step in answer[slots["the answer is a list in"]]]
-    assert {slots["thinking is a"], slots["the call is a"]} <= set(kinds)
-    assert isinstance(answer["steps"][-1]["arguments"], dict) == (slots["its arguments are"] == "object")
+    call = answer["steps"][-1]
+    assert ("call_id" in call) == (slots["a call has"] == "two ids")
+    pieces = re.findall(rb'"arguments":(.)', raw_stream("gemini", body | {"stream": True}))
+    assert set(pieces) == {b'"' if slots["its arguments in a stream are"] == "text" else b"{"}
+    asked = {"type": "user_input", "content": [{"type": "text", "text": body["input"]}]}
+    failed = {"type": slots["the result is a"], slots["the result is paired by"]: call["id"], "name": call["name"]}
+    failed |= {"result": "No such city.", "is_error": True}
+    status, _ = send("gemini", body | {"input": [asked, *answer["steps"], failed]}, sim)
+    assert (status == 200) == (slots["a field says that the tool failed"] == "yes")
+    assert slots["the output cap is"] == "optional", "the request above has none, and was answered"
     assert (answer["status"] == "requires_action") == (slots["a field says that a tool is wanted"] == "yes")
     usage = answer["usage"]
     apart = (

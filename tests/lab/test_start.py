@@ -77,6 +77,13 @@ def test_the_answers_are_left_out_and_nothing_else_is() -> None:
     assert cells[0]["source"] == "guess = None"
 
 
+def test_code_that_is_folded_stays_folded() -> None:
+    notebook = json.loads(NOTEBOOK)
+    notebook["cells"][2]["metadata"]["jupyter"]["source_hidden"] = True
+    _, _, truth, _ = json.loads(without_answers(json.dumps(notebook).encode()))["cells"]
+    assert truth["metadata"] == {"tags": ["reveal"], "jupyter": {"source_hidden": True}}
+
+
 def test_what_the_learner_changed_is_never_written_over(source: Path, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     start(folder, source)
