@@ -54,6 +54,9 @@ CODINGS = frozenset({"", "identity", "gzip", "deflate"})
 """Content encodings that are read. One network read (64 KiB) of deflate unpacks to 66 MB at most (1032 times, RFC 1951).
 Others, and several one upon the other, know no such bound: a small body could fill the memory."""
 
+TIDY_EVERY = 1000
+"""Events after which the decoder joins the pieces that it holds."""
+
 _SHOWN = 2000
 
 
@@ -224,6 +227,7 @@ class Exchange:
         self._is_events: bool | None = False
         self._body: list[bytes] = []
         self._room = 0
+        self._untidied = 0
         self._last: Sequence[Event] = ()
         self._failure: LessonError | None = None
 
@@ -294,7 +298,12 @@ class Exchange:
         decoder = self._decoder
         events: list[Event] = []
         try:
-            for sse in self._parser.close() if chunk is None else self._parser.feed(chunk):
+            batch = self._parser.close() if chunk is None else self._parser.feed(chunk)
+            self._untidied += len(batch)
+            if self._untidied > TIDY_EVERY:
+                self._untidied = 0
+                decoder.tidy()
+            for sse in batch:
                 found = decoder.feed(sse)
                 if decoder.done:
                     self._end(found)

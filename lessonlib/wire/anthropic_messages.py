@@ -621,6 +621,10 @@ PIECES = {
 """Delta type -> the field of the block that it feeds, and the field of the delta that holds the piece."""
 
 
+USUAL = {"text": ("text_delta", "text", TextDelta), "thinking": ("thinking_delta", "thinking", ReasoningDelta)}
+"""Block type -> nearly every delta of such a block, the field that holds its piece, and the event that shows it."""
+
+
 @dataclass(slots=True)
 class Block:
     """A content block that is being built: `raw` as it started, and the pieces, joined once at the end."""
@@ -630,6 +634,9 @@ class Block:
     kind: str
     grows: str | None
     call_id: str
+    usual: str | None = None
+    piece: str = ""
+    event: type[TextDelta | ReasoningDelta] = TextDelta
     pieces: list[str] = field(default_factory=list)
     closed: bool = False
 
@@ -655,6 +662,7 @@ class MessagesDecoder(StreamDecoder):
         "ENDING": {"message_delta": "ENDING", "message_stop": "DONE", "ping": "ENDING", "error": "FAILED"},
         "DONE": {"ping": "DONE"},
     }
+    TYPE = "type"
     NAMES_EVENTS = True
 
     def __init__(self, wire: AnthropicMessages) -> None:
@@ -731,7 +739,7 @@ class MessagesDecoder(StreamDecoder):
         if index in self._blocks:
             raise ProtocolError(f"content block {index} starts twice")
         kind = as_text(raw.get("type"))
-        block = Block(index, raw, kind, GROWS.get(kind), as_text(raw.get("id")))
+        block = Block(index, raw, kind, GROWS.get(kind), as_text(raw.get("id")), *USUAL.get(kind, ()))
         self._blocks[index] = block
         if kind == "fallback":
             self._held = None  # a call of the model that declined, which may be cut as well: `settle` says what it is
@@ -745,9 +753,9 @@ class MessagesDecoder(StreamDecoder):
             raise ProtocolError(f"a delta for content block {index}, which is not open")
         delta = payload["delta"]
         kind = delta["type"]
-        if kind == "text_delta" and block.kind == "text" and type(text := delta["text"]) is str and text:  # nearly every one
+        if kind == block.usual and type(text := delta[block.piece]) is str and text:
             block.pieces.append(text)
-            return (TextDelta(index, text),)
+            return (block.event(index, text),)
         piece = PIECES.get(kind)
         if piece is None:
             return self._other_delta(block, kind, delta)
@@ -793,14 +801,9 @@ class MessagesDecoder(StreamDecoder):
     @staticmethod
     def _show(block: Block, text: str) -> Sequence[Event]:
         """The event that shows a piece. What server tools and unknown blocks hold is not for the eye."""
-        match block.kind:
-            case "text":
-                return (TextDelta(block.index, text),)
-            case "thinking":
-                return (ReasoningDelta(block.index, text),)
-            case "tool_use":
-                return (ArgumentsDelta(block.index, block.call_id, text),)
-        return NOTHING
+        if block.usual:
+            return (block.event(block.index, text),)
+        return (ArgumentsDelta(block.index, block.call_id, text),) if block.kind == "tool_use" else NOTHING
 
     def _other_delta(self, block: Block, kind: str, delta: JSON) -> Sequence[Event]:
         """Deltas that are not a piece of something. An unknown one is ignored, and counted for reports."""

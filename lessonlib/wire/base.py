@@ -501,6 +501,11 @@ Table = Mapping[str, Mapping[str, str]]
 
 Handler = Callable[[Any, Any], Sequence[Event]]
 
+Entry = tuple[Handler | None, str | None]
+"""What an event does in a state: its method, if it has one, and the next state, if it is another."""
+
+IGNORED: Entry = (None, None)
+
 NOTHING: tuple[Event, ...] = ()
 
 
@@ -532,12 +537,13 @@ class StreamDecoder:
     Subclasses give `kind(payload, sse)`, `build(finished)`, one method `_on_<event>` for each event that does more than move
     the state (dots in the event's name become underscores), and `TABLE`. Its first state is where a stream starts; reaching
     "DONE" means that the protocol's own end has come. After that everything is ignored, unless "DONE" has a row of its own:
-    then the events which that row leaves out are protocol errors.
+    then the events which that row leaves out are protocol errors. `kind` is asked only where `TYPE` does not settle it.
     """
 
     TABLE: ClassVar[Table]
+    TYPE: ClassVar[str] = ""  # the field in which nearly every event says what it is, if the wire has one
     NAMES_EVENTS: ClassVar[bool] = False  # the wire repeats the type of an event as its SSE name
-    _rows: ClassVar[dict[str, dict[str, tuple[Handler | None, str]]]]
+    _rows: ClassVar[dict[str, dict[str, Entry]]]
     _known: ClassVar[frozenset[str]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -545,7 +551,10 @@ class StreamDecoder:
         if "TABLE" not in cls.__dict__:
             return
         cls._rows = {
-            state: {event: (getattr(cls, method_name(event), None), after) for event, after in row.items()}
+            state: {
+                event: (getattr(cls, method_name(event), None), after if after != state else None)
+                for event, after in row.items()
+            }
             for state, row in cls.TABLE.items()
         }
         cls._known = frozenset(event for row in cls.TABLE.values() for event in row)
@@ -554,9 +563,8 @@ class StreamDecoder:
         self.wire = wire
         self.state = next(iter(self.TABLE))
         self.done = False  # the protocol's own end has come; nothing after it is read
-        self._fed = 0
         self.ignored: dict[str, int] = {}  # events that the table does not know, and how often they came: for reports
-        self._row: Mapping[str, tuple[Handler | None, str]] | None = self._rows[self.state]
+        self._row: Mapping[str, Entry] | None = self._rows[self.state]
         self._response: Response | None = None
 
     def feed(self, sse: ServerSentEvent) -> Sequence[Event]:
@@ -565,9 +573,6 @@ class StreamDecoder:
         row = self._row
         if row is None:
             return NOTHING
-        self._fed += 1
-        if not self._fed % 1024:
-            self.tidy()
         data = sse.data
         try:
             try:
@@ -578,13 +583,13 @@ class StreamDecoder:
                 if data.strip()[:1] in (b"", b":"):  # ":": a comment to which a gateway has put a `data:`
                     return NOTHING
                 payload = self._payload(sse)
-            kind = self.kind(payload, sse)
-            entry = row.get(kind)
-            if entry is None:
-                return self._unexpected(kind, sse.event)
-            handler, after = entry
+            name = self.TYPE
+            try:  # nearly every event is of a kind that the state expects
+                handler, after = row[payload[name] if name else self.kind(payload, sse)]
+            except (KeyError, TypeError):
+                handler, after = self._entry(row, payload, sse)
             events = handler(self, payload) if handler is not None else NOTHING
-            if after != self.state:
+            if after is not None:
                 self._move(after)
             return events
         except LessonError as error:
@@ -634,7 +639,8 @@ class StreamDecoder:
         return ()
 
     def tidy(self) -> None:
-        """Called now and then, so that a long answer takes no more than a few times its own room while it comes."""
+        """Joins what has piled up. Who feeds a long answer calls it now and then (exchange.py: after a thousand events), so
+        that the answer takes no more than a few times its own room while it comes."""
         for pieces in self.growing():
             join_middle(pieces)
 
@@ -662,7 +668,12 @@ class StreamDecoder:
         self.done = state == "DONE"
         self._row = self._rows.get(state)
 
-    def _unexpected(self, kind: str, name: str) -> Sequence[Event]:
+    def _entry(self, row: Mapping[str, Entry], payload: Any, sse: ServerSentEvent) -> Entry:
+        """What an event does that does not say plainly what it is, or has no place in this state."""
+        kind = self.kind(payload, sse)
+        return row[kind] if kind in row else self._unexpected(kind, sse.event)
+
+    def _unexpected(self, kind: str, name: str) -> Entry:
         """An event that has no place in this state. `name`: what the SSE line called it."""
         if kind in self._known:
             raise ProtocolError(f"event {kind!r} must not come in state {self.state}")
@@ -670,7 +681,7 @@ class StreamDecoder:
         if self.NAMES_EVENTS and name in self._known:
             raise ProtocolError(f"an event is called {name!r}, but its data calls it {kind!r}")
         self.ignored[kind] = self.ignored.get(kind, 0) + 1
-        return NOTHING
+        return IGNORED
 
     def _stray_error(self, stray: bytes) -> APIError | None:
         """The error that stands bare between the events: over all stray lines (pretty-printed) or on one of them."""

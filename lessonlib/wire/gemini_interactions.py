@@ -730,6 +730,7 @@ class InteractionsDecoder(StreamDecoder):
         },
         "DONE": {"interaction.status_update": "DONE", "step.stop": "DONE", "content.stop": "DONE", "error": "DONE"},
     }
+    TYPE = "event_type"
     NAMES_EVENTS = True
 
     def __init__(self, wire: GeminiInteractions) -> None:

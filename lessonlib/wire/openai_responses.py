@@ -986,6 +986,7 @@ class ResponsesDecoder(StreamDecoder):
         },
     }
 
+    TYPE = "type"
     NAMES_EVENTS = True
 
     def __init__(self, wire: OpenAIResponses) -> None:
