@@ -54,7 +54,7 @@ CODINGS = frozenset({"", "identity", "gzip", "deflate"})
 """Content encodings that are read. One network read (64 KiB) of deflate unpacks to 66 MB at most (1032 times, RFC 1951).
 Others, and several one upon the other, know no such bound: a small body could fill the memory."""
 
-TIDY_EVERY = 1000
+TIDY_EVERY = 250
 """Events after which the decoder joins the pieces that it holds."""
 
 _SHOWN = 2000

@@ -526,7 +526,7 @@ def join_middle(pieces: list[str]) -> int:
     """Joins the pieces but for the first and the last, if that is worth it, and says how many there are fewer now. A piece
     of five letters takes sixty bytes. What was joined before is copied only when enough have come to make up for it."""
     before = len(pieces)
-    if before > 1000 and before * 128 > len(pieces[1]):
+    if before > 250 and before * 128 > len(pieces[1]):
         pieces[1:-1] = ["".join(pieces[1:-1])]
     return before - len(pieces)
 

@@ -928,10 +928,12 @@ class InteractionsDecoder(StreamDecoder):
         """`thought_summary` holds one content; the guide's `thought` holds the text itself."""
         if slot.mode != "thought":
             return self._misplaced(slot, delta)
-        content = delta.get("content") if delta["type"] == "thought_summary" else {"type": "text", "text": delta.get("text")}
+        content: Any = delta.get("content")
+        if delta["type"] != "thought_summary":
+            content = {"type": "text", "text": delta.get("text")}
         if as_dict(content).get("type") != "text":
             return self._content(slot, as_dict(content)) if content else NOTHING
-        text = as_dict(content).get("text")
+        text = content.get("text")
         if text is None:
             return NOTHING
         if not isinstance(text, str):

@@ -764,10 +764,13 @@ def _entries(value: Any) -> list[Any]:
     raise ProtocolError("tool_calls is neither a call nor a list of calls")
 
 
+_OPENS = re.compile(rf"\s*{OPEN_TAG}")
+
+
 def split_think(content: Any) -> tuple[str, Any]:
     """A leading <think>...</think> block with the white space around it, and the content after it. Only at the very start:
     further on it is something that the model writes about. Without its end, everything is thought."""
-    if not isinstance(content, str) or not content.lstrip().startswith(OPEN_TAG):
+    if not isinstance(content, str) or not _OPENS.match(content):
         return "", content
     _, tag, after = content.partition(CLOSE_TAG)
     if not tag:
@@ -1238,7 +1241,8 @@ class MessageFold:
 
     def _folded_content(self) -> Any:
         if self._chunks is None:
-            return "".join(self._content) or None
+            self._content = ["".join(self._content)]  # in their place: a long answer is not held twice
+            return self._content[0] or None
         return [_folded_chunk(slot) for slot in self._chunks]
 
     # ------------------------------------------------------------ reasoning details

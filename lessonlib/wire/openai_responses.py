@@ -1231,12 +1231,12 @@ class ResponsesDecoder(StreamDecoder):
         pieces = item.pieces.get(key)
         if pieces is None:
             pieces = item.open(key)
-        shown = "".join(pieces)
-        if text.startswith(shown):
-            rest = text[len(shown) :]
-            item.pieces[key] = [text if rest else shown]
+        shown = _length_of_start(text, pieces)
+        if shown is not None:
+            rest = text[shown:]
+            item.pieces[key] = [text]
             return (item.delta(name, rest),) if rest and item.kind in _TEXTS else NOTHING
-        if name == "arguments" and _same_json(text, shown):
+        if name == "arguments" and _same_json(text, "".join(pieces)):
             return NOTHING
         if name in ("arguments", "input") or not text.startswith(pieces[0]):
             raise _contradiction(item, name)
@@ -1284,6 +1284,17 @@ def _says(part: Part) -> Any:
             return part.type, part.text
         case _:
             return part.type
+
+
+def _length_of_start(text: str, pieces: Sequence[str]) -> int | None:
+    """The length of the pieces if `text` begins with them, one after another. They are not joined: the text of a long answer
+    would be held a third time."""
+    place = 0
+    for piece in pieces:
+        if not text.startswith(piece, place):
+            return None
+        place += len(piece)
+    return place
 
 
 def _same_json(one: str, other: str) -> bool:
