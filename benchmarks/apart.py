@@ -60,11 +60,11 @@ def imports(sizes: Sizes) -> Iterator[Row]:
 def _cpu_of(*arguments: str) -> float:
     """CPU seconds of a Python of its own (on Windows, which does not say it of children, seconds)."""
     before, began = _children_cpu(), time.perf_counter()
-    _child(*arguments)
+    child(*arguments)
     return time.perf_counter() - began if os.name == "nt" else _children_cpu() - before
 
 
-def _child(*arguments: str) -> bytes:
+def child(*arguments: str) -> bytes:
     """The output of a Python of its own. Raises when it fails."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run([sys.executable, *arguments], stdout=subprocess.PIPE, env=environment, check=True).stdout
@@ -130,7 +130,7 @@ def memory(sizes: Sizes) -> Iterator[Row]:
                 if case == "arguments":
                     names = names[:1]  # a helper that parses at every delta would take minutes
                 for name in names:
-                    found = json.loads(_child("-m", "benchmarks.apart", "memory", wire, name, str(path)))
+                    found = json.loads(child("-m", "benchmarks.apart", "memory", wire, name, str(path)))
                     yield Row(
                         "memory", case, name, "× the answer", [found["peak"] / found["held"]], wire, size, CHUNK, found
                     )
@@ -182,7 +182,7 @@ def explain(sizes: Sizes) -> Iterator[Row]:
                 "lesson explain": partial(_explained, path), "floor": partial(_floor_apart, path, given.expected.events),
             }  # fmt: skip
             seconds = rounds(works, sizes.loops, clock=time.perf_counter if os.name == "nt" else _children_cpu)
-            peak = int(_child("-c", _PEAK, str(path)))
+            peak = int(child("-c", _PEAK, str(path)))
             for name, values in seconds.items():
                 facts = {"megabytes": len(given.body) / 1e6, "events": given.expected.events}
                 more = {"peak megabytes": peak / 1e6} if name == "lesson explain" else {}
@@ -204,13 +204,13 @@ parent's own size."""
 
 
 def _explained(path: Path) -> None:
-    assert json.loads(_child("-m", "lessonlib", "explain", "--json", str(path)))["stop"] == "end"
+    assert json.loads(child("-m", "lessonlib", "explain", "--json", str(path)))["stop"] == "end"
 
 
 def _floor_apart(path: Path, events: int) -> None:
     program = "import sys; from benchmarks.contestants import *; "
     program += "print(floor(Source('', [open(sys.argv[1], 'rb').read()]))().events)"
-    assert int(_child("-c", program, str(path))) == events
+    assert int(child("-c", program, str(path))) == events
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -148,20 +148,20 @@ class SSEParser:
         """Adds to `events` those that `lines` complete. Nearly every event is one line of name and one of data; both are
         handled here, in few steps, and the rest in `_field`. only: the first data line of an event, while it is the only one
         and nothing else has come after it; it does not go through the list."""
-        data, names, event = self._data, self._names, self._event
+        data, names, event, limit, last_id = self._data, self._names, self._event, self.max_event_bytes, self._id
         only: bytes | None = None
         for line in lines:
             if not line:
                 if only is not None:
-                    events.append(ServerSentEvent(event or "message", only, self._id))
+                    events.append(ServerSentEvent(event or "message", only, last_id))
                     only = None
                 elif data:
-                    events.append(ServerSentEvent(event or "message", b"\n".join(data), self._id))
+                    events.append(ServerSentEvent(event or "message", b"\n".join(data), last_id))
                     data.clear()
                 event = ""
             elif line[:6] == _DATA and only is None and not data:
                 only = line[6:]
-                if len(only) > self.max_event_bytes:
+                if len(only) > limit:
                     data.append(only)
                     raise self._too_large()
             elif line in names:
@@ -170,7 +170,7 @@ class SSEParser:
                 self._keep(only, event)
                 only = None
                 self._field(line)
-                event = self._event
+                event, last_id = self._event, self._id
         self._keep(only, event)
         if len(self._line) > self.max_event_bytes + len(_DATA):  # it may become a line of data, so it gets the room of one
             raise self._too_large()

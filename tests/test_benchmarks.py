@@ -17,6 +17,7 @@ pytest.importorskip("orjson", reason="the benchmarks' own packages are not insta
 
 from benchmarks import loopback, suites
 from benchmarks.__main__ import BEGIN, DOCS, renewed, run, write
+from benchmarks.apart import child
 from benchmarks.contestants import OTHERS, OURS, Found, Source, check
 from benchmarks.picture import picture
 from benchmarks.report import Ratio, markdown, ratios, rows_of
@@ -173,3 +174,13 @@ def test_a_vendors_package_runs_too() -> None:
 
 def test_histories_are_as_long_as_they_should_be() -> None:
     assert [len(suites.history(n)) for n in SMALLEST.histories] == [9, 21]
+
+
+@pytest.mark.parametrize("deltas", [1_000, 4_000])
+@pytest.mark.parametrize("wire", WRITERS)
+def test_the_peak_of_a_text_is_at_most_three_times_the_answer(wire: str, deltas: int, tmp_path: Path) -> None:
+    """Some wires repeat the whole text three times at the end. Memory is counted, not timed, so a bound can be tested."""
+    path = tmp_path / "stream.sse"
+    path.write_bytes(stream(wire, "text", deltas).body)
+    found = json.loads(child("-m", "benchmarks.apart", "memory", wire, "lessonlib", str(path)))
+    assert found["peak"] < 3 * found["held"]

@@ -638,7 +638,6 @@ class Block:
     piece: str = ""
     event: type[TextDelta | ReasoningDelta] = TextDelta
     pieces: list[str] = field(default_factory=list)
-    closed: bool = False
 
 
 class MessagesDecoder(StreamDecoder):
@@ -670,6 +669,7 @@ class MessagesDecoder(StreamDecoder):
         self._wire = wire
         self._message: JSON = {}
         self._blocks: dict[int, Block] = {}
+        self._open: dict[int, Block] = {}  # those of them that have not stopped
         self._parts: dict[int, Part] = {}  # of the blocks that have stopped
         self._announced: dict[int, Part] = {}  # by a PartDone
         self._held: int | None = None  # a call that has stopped, but is the last so far, so it may yet prove to be cut
@@ -724,10 +724,8 @@ class MessagesDecoder(StreamDecoder):
 
     def _refuse_open_blocks(self) -> None:
         """A block without its stop: real when the output was cut inside a tool's input, else a contradiction."""
-        if STOP.get(self._message.get("stop_reason") or "") not in CUTTING:
-            for block in self._blocks.values():
-                if not block.closed:
-                    raise ProtocolError(f"message_stop came while content block {block.index} was open")
+        if self._open and STOP.get(self._message.get("stop_reason") or "") not in CUTTING:
+            raise ProtocolError(f"message_stop came while content block {min(self._open)} was open")
 
     def _on_error(self, payload: JSON) -> Sequence[Event]:
         raise self.wire.api_error(200, payload)
@@ -740,7 +738,7 @@ class MessagesDecoder(StreamDecoder):
             raise ProtocolError(f"content block {index} starts twice")
         kind = as_text(raw.get("type"))
         block = Block(index, raw, kind, GROWS.get(kind), as_text(raw.get("id")), *USUAL.get(kind, ()))
-        self._blocks[index] = block
+        self._blocks[index] = self._open[index] = block
         if kind == "fallback":
             self._held = None  # a call of the model that declined, which may be cut as well: `settle` says what it is
         text = as_text(raw.get(block.grows)) if block.grows in ("text", "thinking") else ""
@@ -748,9 +746,10 @@ class MessagesDecoder(StreamDecoder):
 
     def _on_content_block_delta(self, payload: JSON) -> Sequence[Event]:
         index = payload["index"]
-        block = self._blocks.get(index)
-        if block is None or block.closed:
-            raise ProtocolError(f"a delta for content block {index}, which is not open")
+        try:
+            block = self._open[index]
+        except KeyError:
+            raise ProtocolError(f"a delta for content block {index}, which is not open") from None
         delta = payload["delta"]
         kind = delta["type"]
         if kind == block.usual and type(text := delta[block.piece]) is str and text:
@@ -772,14 +771,14 @@ class MessagesDecoder(StreamDecoder):
 
     def _on_content_block_stop(self, payload: JSON) -> Sequence[Event]:
         index = payload["index"]
-        block = self._blocks.get(index)
-        if block is None or block.closed:
+        block = self._open.get(index)
+        if block is None:
             raise ProtocolError(f"content block {index} stops, but is not open")
         block.pieces = ["".join(block.pieces)]  # before the arguments are parsed: the pieces take ten times the room
         block.raw = _fold(block)
-        block.closed = True
         block.pieces.clear()
         part = self._parts[index] = decode_block(block.raw, self._wire.service)
+        del self._open[index]
         released = self._release()
         if isinstance(part, ToolCall):
             self._held = index
@@ -824,14 +823,14 @@ class MessagesDecoder(StreamDecoder):
     # ------------------------------------------------------------ the answer
 
     def growing(self) -> Iterable[list[str]]:
-        return [block.pieces for block in self._blocks.values() if not block.closed]
+        return [block.pieces for block in self._open.values()]
 
     def build(self, *, finished: bool) -> Response:
         if not self._message:
             raise IncompleteStream("nothing has arrived")
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
-        parts = [self._parts[block.index] if block.closed else _unfinished(block) for block in blocks]
-        content = [block.raw if block.closed else _folded_text(block) for block in blocks]
+        parts = [_unfinished(block) if block.index in self._open else self._parts[block.index] for block in blocks]
+        content = [_folded_text(block) if block.index in self._open else block.raw for block in blocks]
         return self._wire.respond({**self._message, "content": content}, parts)
 
 

@@ -698,7 +698,13 @@ class GenerateContentDecoder(StreamDecoder):
     def _fold(self, parts: Sequence[JSON], events: list[Event]) -> None:
         """Text and thoughts that carry nothing else are increments of what is open; everything else is a whole part."""
         for part in parts:
-            text = part.get("text")
+            text, slot = part.get("text"), self._text
+            if (
+                len(part) == 1 and type(text) is str and text and slot is not None and not self._is_thought
+            ):  # nearly every one
+                slot.pieces.append(text)
+                events.append(TextDelta(slot.index, text))
+                continue
             thought = "thought" in part
             if text is None or len(part) != 1 + thought:
                 self._add_part(part, events)
@@ -706,7 +712,6 @@ class GenerateContentDecoder(StreamDecoder):
                 if not isinstance(text, str):
                     raise no_text(text)
                 thought = bool(thought and part["thought"])
-                slot = self._text
                 if slot is None or self._is_thought != thought:
                     slot = self._begin_text(thought, events)
                 slot.pieces.append(text)

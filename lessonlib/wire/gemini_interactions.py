@@ -882,12 +882,7 @@ class InteractionsDecoder(StreamDecoder):
         if "metadata" in payload:
             self._note_usage(payload)
         kind = delta["type"]
-        if kind == "text" and slot.mode == "output":  # nearly every event
-            text = delta["text"]
-            if not text:
-                return NOTHING
-            if not isinstance(text, str):
-                raise no_text(text)
+        if kind == "text" and slot.mode == "output" and type(text := delta["text"]) is str and text:  # nearly every event
             slot.pieces.append(text)
             return (TextDelta(slot.number, text),)
         handler: Handler = self._DELTAS.get(kind, InteractionsDecoder._other)
@@ -910,6 +905,13 @@ class InteractionsDecoder(StreamDecoder):
         return [PartDone(number, part) for number, part in zip(numbers, parts, strict=True)]
 
     # ------------------------------------------------------------ deltas
+
+    def _odd_text(self, slot: StepSlot, delta: JSON) -> Sequence[Event]:
+        if slot.mode != "output":
+            return self._misplaced(slot, delta)
+        if delta["text"]:
+            raise no_text(delta["text"])
+        return NOTHING
 
     def _arguments(self, slot: StepSlot, delta: JSON) -> Sequence[Event]:
         """`arguments_delta` with `arguments` is the reference's form, `arguments` with `partial_arguments` the guide's."""
@@ -984,7 +986,7 @@ class InteractionsDecoder(StreamDecoder):
         raise ProtocolError(f"a {delta['type']} delta for step {slot.index}, which is a {slot.raw.get('type')}")
 
     _DELTAS: ClassVar[Mapping[str, Handler]] = {
-        "text": _misplaced,  # in its place it is handled before the look-up
+        "text": _odd_text,  # the usual one is handled before the look-up
         "arguments_delta": _arguments,
         "thought_summary": _summary,
         "thought_signature": _signed,
