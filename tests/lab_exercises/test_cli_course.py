@@ -104,7 +104,7 @@ def test_next_leads_to_the_exercise_at_hand_and_names_what_was_left_out(course: 
     progress.note_read("00")
     for each in outline.lesson("00").exercises:
         finish(each)
-    assert "Next: lesson 01 · Server-sent events (40 minutes)" in said("next")
+    assert "Next: lesson 01 · Server-sent events (35 minutes)" in said("next")
     progress.note_read("01")
     assert "Next: exercise 01.fields" in said("next")
     progress.note_read("02")
