@@ -176,11 +176,11 @@ def test_histories_are_as_long_as_they_should_be() -> None:
     assert [len(suites.history(n)) for n in SMALLEST.histories] == [9, 21]
 
 
-@pytest.mark.parametrize("deltas", [1_000, 4_000])
+@pytest.mark.parametrize(("case", "size"), [("text", 1_000), ("text", 4_000), ("one event", 200_000)])
 @pytest.mark.parametrize("wire", WRITERS)
-def test_the_peak_of_a_text_is_at_most_three_times_the_answer(wire: str, deltas: int, tmp_path: Path) -> None:
+def test_the_peak_of_a_text_is_at_most_three_times_the_answer(wire: str, case: str, size: int, tmp_path: Path) -> None:
     """Some wires repeat the whole text three times at the end. Memory is counted, not timed, so a bound can be tested."""
     path = tmp_path / "stream.sse"
-    path.write_bytes(stream(wire, "text", deltas).body)
+    path.write_bytes(stream(wire, case, size).body)
     found = json.loads(child("-m", "benchmarks.apart", "memory", wire, "lessonlib", str(path)))
     assert found["peak"] < 3 * found["held"]

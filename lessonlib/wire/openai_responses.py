@@ -1234,7 +1234,8 @@ class ResponsesDecoder(StreamDecoder):
         shown = _length_of_start(text, pieces)
         if shown is not None:
             rest = text[shown:]
-            item.pieces[key] = [text]
+            if rest or len(pieces) > 1:  # a single piece is kept: whoever was shown it still holds it
+                item.pieces[key] = [text]
             return (item.delta(name, rest),) if rest and item.kind in _TEXTS else NOTHING
         if name == "arguments" and _same_json(text, "".join(pieces)):
             return NOTHING
