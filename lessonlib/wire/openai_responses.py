@@ -893,6 +893,11 @@ class Item:
         return as_text(self.raw.get("type"))
 
     @property
+    def is_shown(self) -> bool:
+        """Whether its pieces become events: not those of an unknown type, nor of a message that is not the model's."""
+        return self.is_answer if self.kind == "message" else self.kind in _TEXTS
+
+    @property
     def call_id(self) -> str:
         return as_text(self.raw.get("call_id")) or as_text(self.raw.get("id"))
 
@@ -1100,7 +1105,7 @@ class ResponsesDecoder(StreamDecoder):
             raise _contradiction(item, "type or role")
         for name in _TEXTS.get(as_text(raw.get("type")), ()):
             raw, rest = _reconcile(item, raw, name)
-            events += [item.delta(name, rest)] if rest else []
+            events += [item.delta(name, rest)] if rest and item.is_shown else []
         item.pieces.clear()  # no more are taken, and they need much more room than the text
         item.raw = raw
         item.part = self._decode(item, raw)
@@ -1200,7 +1205,7 @@ class ResponsesDecoder(StreamDecoder):
         if pieces is None:
             pieces = item.open(key)
         pieces.append(text)
-        return (item.delta(name, text),) if item.kind in _TEXTS else NOTHING
+        return (item.delta(name, text),) if item.is_shown else NOTHING
 
     def _on_response_output_text_done(self, payload: JSON) -> Sequence[Event]:
         return self._whole(payload, "content", payload.get("content_index") or 0, payload.get("text"))
@@ -1236,7 +1241,7 @@ class ResponsesDecoder(StreamDecoder):
             rest = text[shown:]
             if rest or len(pieces) > 1:  # a single piece is kept: whoever was shown it still holds it
                 item.pieces[key] = [text]
-            return (item.delta(name, rest),) if rest and item.kind in _TEXTS else NOTHING
+            return (item.delta(name, rest),) if rest and item.is_shown else NOTHING
         if name == "arguments" and _same_json(text, "".join(pieces)):
             return NOTHING
         if name in ("arguments", "input") or not text.startswith(pieces[0]):

@@ -1755,6 +1755,17 @@ def test_text_of_an_item_of_an_unknown_type_is_not_shown() -> None:
     assert [part.type for part in response.message.parts] == ["opaque"]
 
 
+def test_text_of_a_message_that_is_not_the_models_is_not_shown_however_it_comes() -> None:
+    """In pieces, whole in an event of its own, or only with the item (a find of the fuzzer)."""
+    item = {**message("Hi"), "role": "user"}
+    whole = {"type": "response.output_text.done", "output_index": 0, "content_index": 5, "text": "Hi"}
+    empty = added({**message(""), "role": "user"})
+    for pieces in ([text_delta("Hi")], [whole], []):
+        events, response = events_of(CREATED, empty, *pieces, done(item), completed(item))
+        assert [event for event in events if isinstance(event, TextDelta)] == []
+        assert response.text == ""
+
+
 @pytest.mark.parametrize("second", [message("Bye"), call(), {"type": "hologram"}])
 def test_an_item_that_is_done_twice_says_the_same_twice(second: JSON) -> None:
     """What was shown would be in no answer."""
