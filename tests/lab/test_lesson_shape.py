@@ -48,7 +48,7 @@ def nobody_asks(notebook: Any) -> None:
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown" and "## The library" in lint.source(cell):
             cell["source"] = "## The library\n\nThe parser."
-        if cell["cell_type"] == "markdown" and "The second line decides" in lint.source(cell):
+        if cell["cell_type"] == "markdown" and "Look at the second read" in lint.source(cell):
             cell["source"] = "Then the end."
 
 
