@@ -639,7 +639,7 @@ class StreamDecoder:
         return ()
 
     def tidy(self) -> None:
-        """Joins what has piled up. Who feeds a long answer calls it now and then (exchange.py: after a thousand events), so
+        """Joins what has piled up. Who feeds a long answer calls it now and then (exchange.py: after 250 events), so
         that the answer takes no more than a few times its own room while it comes."""
         for pieces in self.growing():
             join_middle(pieces)
